@@ -1,0 +1,2 @@
+//! The exported functions, one file per public header.
+

@@ -1,0 +1,170 @@
+//! The boundary between C and the engine: how a pointer from a program becomes a reference, how a result
+//! becomes a code, and how a panic stops here.
+
+use crate::code::{Code, Res};
+use std::cell::Cell;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+/// Marks a live object of one type, so that a pointer to something else, or to something already destroyed
+/// and not yet reused, is refused. It is a seat belt, not a proof: C programs own their pointers.
+#[repr(transparent)]
+#[derive(Debug)]
+pub struct Tag(Cell<u32>);
+
+impl Tag {
+    /// The mark of a live `T`.
+    pub fn live<T: Object>() -> Self {
+        Tag(Cell::new(T::TAG))
+    }
+
+    /// Called by the object's destroy function, before its memory goes.
+    pub fn kill(&self) {
+        self.0.set(0xdead_0bad);
+    }
+}
+
+/// An object that C programs hold by pointer.
+///
+/// # Safety
+///
+/// The type is `#[repr(C)]` and its first field is a [`Tag`] made by `Tag::live::<Self>()`.
+pub unsafe trait Object: Sized {
+    /// Four bytes that no other object type uses, for example `u32::from_le_bytes(*b"mmap")`.
+    const TAG: u32;
+}
+
+/// A pointer to an object, as C handed it to an entry. (Same layout as the C pointer.)
+///
+/// Values of this type come from C only: whoever calls the C function promises that the pointer is NULL or
+/// points to an object of this library that is live during the call. That promise is what makes the safe
+/// methods below sound.
+#[repr(transparent)]
+pub struct In<T>(*const T);
+
+impl<T: Object> In<T> {
+    /// The object, or INVALID_VALUE for NULL and for a pointer to anything else.
+    pub fn get(&self) -> Res<&T> {
+        if self.0.is_null() || !self.0.is_aligned() {
+            return Err(Code::INVALID_VALUE);
+        }
+        // SAFETY: not NULL, aligned, and by the promise of the type an object of this library, all of which
+        // start with a tag.
+        let tag = unsafe { (*self.0.cast::<Tag>()).0.get() };
+        if tag != T::TAG {
+            return Err(Code::INVALID_VALUE);
+        }
+        // SAFETY: the tag says that a live `T` is here.
+        Ok(unsafe { &*self.0 })
+    }
+
+    /// The object, or `None` for NULL; anything else is INVALID_VALUE.
+    pub fn optional(&self) -> Res<Option<&T>> {
+        if self.0.is_null() { Ok(None) } else { self.get().map(Some) }
+    }
+}
+
+impl<T> In<T> {
+    /// The bare pointer.
+    pub fn raw(&self) -> *const T {
+        self.0
+    }
+}
+
+/// An out-parameter as C handed it to an entry: NULL or valid for one write of a `T`.
+#[repr(transparent)]
+pub struct Out<T>(*mut T);
+
+impl<T> Out<T> {
+    /// INVALID_VALUE for NULL. To be called before anything is changed.
+    pub fn check(&self) -> Res {
+        if self.0.is_null() { Err(Code::INVALID_VALUE) } else { Ok(()) }
+    }
+
+    /// Writes the result, or INVALID_VALUE for NULL.
+    pub fn put(&self, value: T) -> Res {
+        self.check()?;
+        // SAFETY: not NULL, and by the promise of the type valid for this write.
+        unsafe { self.0.write(value) };
+        Ok(())
+    }
+
+    /// Writes the result if the pointer is not NULL.
+    pub fn put_if_wanted(&self, value: T) {
+        let _ = self.put(value);
+    }
+
+    /// The bare pointer, for arrays.
+    pub fn raw(&self) -> *mut T {
+        self.0
+    }
+}
+
+/// A C string as C handed it to an entry: NULL or NUL-terminated.
+#[repr(transparent)]
+pub struct Text(*const std::ffi::c_char);
+
+impl Text {
+    /// The string, or INVALID_VALUE for NULL.
+    pub fn get(&self) -> Res<&std::ffi::CStr> {
+        if self.0.is_null() {
+            return Err(Code::INVALID_VALUE);
+        }
+        // SAFETY: not NULL, and by the promise of the type NUL-terminated and live during the call.
+        Ok(unsafe { std::ffi::CStr::from_ptr(self.0) })
+    }
+
+    /// The string as UTF-8, or INVALID_VALUE for NULL and for other bytes.
+    pub fn utf8(&self) -> Res<&str> {
+        self.get()?.to_str().map_err(|_| Code::INVALID_VALUE)
+    }
+}
+
+/// Runs the body of an entry; a panic is logged and becomes UNEXPECTED instead of unwinding into C.
+pub fn boundary(name: &'static str, body: impl FnOnce() -> Res) -> Code {
+    match boundary_or(name, Err(Code::UNEXPECTED), body) {
+        Ok(()) => Code::SUCCESS,
+        Err(code) => code,
+    }
+}
+
+/// The same for entries that do not return `doca_error_t`.
+pub fn boundary_or<T>(name: &'static str, fallback: T, body: impl FnOnce() -> T) -> T {
+    match catch_unwind(AssertUnwindSafe(body)) {
+        Ok(value) => value,
+        Err(_) => {
+            crate::log::error!("{name}: internal error of the simulator, please report it");
+            fallback
+        }
+    }
+}
+
+/// Declares entries: `fn doca_x(args) { body }` becomes the exported `sim_doca_x`, whose body is a
+/// `Res` (for functions that return `doca_error_t`), or `fn doca_x(args) -> T = fallback { body }`.
+#[macro_export]
+macro_rules! entry {
+    () => {};
+    ($(#[$meta:meta])* fn $name:ident($($arg:ident: $ty:ty),* $(,)?) $body:block $($rest:tt)*) => {
+        $(#[$meta])*
+        #[doc = ""]
+        #[doc = "# Safety"]
+        #[doc = ""]
+        #[doc = "Called through the C function of this name, with what its header asks for."]
+        #[unsafe(export_name = concat!("sim_", stringify!($name)))]
+        pub unsafe extern "C" fn $name($($arg: $ty),*) -> $crate::code::Code {
+            $crate::entry::boundary(stringify!($name), move || $body)
+        }
+        $crate::entry!($($rest)*);
+    };
+    ($(#[$meta:meta])* fn $name:ident($($arg:ident: $ty:ty),* $(,)?) -> $ret:ty = $fallback:expr; $body:block $($rest:tt)*) => {
+        $(#[$meta])*
+        #[doc = ""]
+        #[doc = "# Safety"]
+        #[doc = ""]
+        #[doc = "Called through the C function of this name, with what its header asks for."]
+        #[unsafe(export_name = concat!("sim_", stringify!($name)))]
+        pub unsafe extern "C" fn $name($($arg: $ty),*) -> $ret {
+            $crate::entry::boundary_or(stringify!($name), $fallback, move || $body)
+        }
+        $crate::entry!($($rest)*);
+    };
+}

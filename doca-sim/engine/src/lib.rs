@@ -1,0 +1,22 @@
+//! The virtual adapter behind the software DOCA SDK.
+//!
+//! Everything the simulator knows lives here, in `libdoca_sim.so.1`, once per process. The public
+//! libraries (`libdoca_common.so.2`, `libdoca_rdma.so.2`, ...) are thin: each of their functions makes
+//! one call to the function of the same name with the prefix `sim_`, which this crate exports.
+//!
+//! ```text
+//! abi      one file per public header: boundary, argument checks, one call down
+//!   |
+//! dev mmap buf inventory pool pe ctx task rdma argp log     the objects that programs hold
+//!   |
+//! fabric   shared memory: adapters, regions, queues, mailboxes; the only place that meets other processes
+//! ```
+//!
+//! Objects use interior mutability and are reached by shared references only, because a callback may call
+//! any function on the object that is calling it.
+
+pub mod abi;
+pub mod code;
+pub mod entry;
+pub mod fabric;
+pub mod log;
