@@ -2,24 +2,25 @@
 //! becomes a code, and how a panic stops here.
 
 use crate::code::{Code, Res};
-use std::cell::Cell;
+use std::ffi::c_char;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicU32, Ordering};
 
 /// Marks a live object of one type, so that a pointer to something else, or to something already destroyed
 /// and not yet reused, is refused. It is a seat belt, not a proof: C programs own their pointers.
 #[repr(transparent)]
 #[derive(Debug)]
-pub struct Tag(Cell<u32>);
+pub struct Tag(AtomicU32);
 
 impl Tag {
     /// The mark of a live `T`.
     pub fn live<T: Object>() -> Self {
-        Tag(Cell::new(T::TAG))
+        Tag(AtomicU32::new(T::TAG))
     }
 
     /// Called by the object's destroy function, before its memory goes.
     pub fn kill(&self) {
-        self.0.set(0xdead_0bad);
+        self.0.store(0xdead_0bad, Ordering::Relaxed);
     }
 }
 
@@ -49,7 +50,7 @@ impl<T: Object> In<T> {
         }
         // SAFETY: not NULL, aligned, and by the promise of the type an object of this library, all of which
         // start with a tag.
-        let tag = unsafe { (*self.0.cast::<Tag>()).0.get() };
+        let tag = unsafe { (*self.0.cast::<Tag>()).0.load(Ordering::Relaxed) };
         if tag != T::TAG {
             return Err(Code::INVALID_VALUE);
         }
@@ -93,9 +94,35 @@ impl<T> Out<T> {
         let _ = self.put(value);
     }
 
+    /// Writes an array, or INVALID_VALUE for NULL. The C function's contract says how many elements there is
+    /// room for, and `values` holds no more.
+    pub fn put_all(&self, values: &[T]) -> Res
+    where
+        T: Copy,
+    {
+        self.check()?;
+        // SAFETY: not NULL, and by the contract that the caller names valid for these writes; a slice of ours
+        // cannot overlap memory that the program has lent for writing.
+        unsafe { std::ptr::copy_nonoverlapping(values.as_ptr(), self.0, values.len()) };
+        Ok(())
+    }
+
     /// The bare pointer, for arrays.
     pub fn raw(&self) -> *mut T {
         self.0
+    }
+}
+
+impl Out<c_char> {
+    /// Writes a string and its NUL. INVALID_VALUE for NULL, for less room than the constant of the header
+    /// (`least`) asks for, and for a string that does not fit.
+    pub fn put_text(&self, text: &str, room: u32, least: u32) -> Res {
+        if room < least || text.len() >= room as usize {
+            return Err(Code::INVALID_VALUE);
+        }
+        self.check()?;
+        let bytes: Vec<c_char> = text.bytes().chain([0]).map(|byte| byte as c_char).collect();
+        self.put_all(&bytes)
     }
 }
 
