@@ -20,3 +20,4 @@ pub mod code;
 pub mod entry;
 pub mod fabric;
 pub mod log;
+pub mod topology;

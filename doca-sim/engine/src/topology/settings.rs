@@ -1,0 +1,99 @@
+//! How one table of fields becomes a struct and the patch that a file may apply to it.
+//!
+//! A topology file never has to be complete: each object in it is a *patch*. The fields it names replace
+//! those of what it builds on, the others stay.
+
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+
+/// Something that a part of the topology file can change.
+pub(super) trait Patched {
+    /// What the file says about it.
+    type Patch: DeserializeOwned + Default;
+
+    /// Takes over what the file says.
+    fn apply(&mut self, patch: Self::Patch);
+}
+
+/// A plain value in the file: absent, or set (also to `null`, where the type has a null).
+pub(super) enum Set<T> {
+    Absent,
+    To(T),
+}
+
+impl<T> Set<T> {
+    pub(super) fn is_absent(&self) -> bool {
+        matches!(self, Set::Absent)
+    }
+}
+
+impl<T> Default for Set<T> {
+    fn default() -> Self {
+        Set::Absent
+    }
+}
+
+impl<'de, T: Deserialize<'de>> Deserialize<'de> for Set<T> {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        T::deserialize(deserializer).map(Set::To)
+    }
+}
+
+/// Makes types that a file replaces as a whole patchable.
+macro_rules! plain {
+    ($($ty:ty),* $(,)?) => { $(
+        impl $crate::topology::settings::Patched for $ty {
+            type Patch = $crate::topology::settings::Set<$ty>;
+
+            fn apply(&mut self, patch: Self::Patch) {
+                if let $crate::topology::settings::Set::To(value) = patch {
+                    *self = value;
+                }
+            }
+        }
+    )* };
+}
+
+/// Declares a struct whose fields can be set in the file, with their defaults. Fields under `given` follow
+/// from elsewhere.
+macro_rules! settings {
+    (
+        $(#[$meta:meta])*
+        pub struct $name:ident, patched by $patch:ident
+        $(, given { $( $(#[$gmeta:meta])* $given:ident: $gty:ty = $gdefault:expr, )* })?
+        {
+            $( $(#[$fmeta:meta])* $field:ident: $ty:ty = $default:expr, )*
+        }
+    ) => {
+        $(#[$meta])*
+        #[derive(Clone, Debug)]
+        pub struct $name {
+            $( $( $(#[$gmeta])* pub $given: $gty, )* )?
+            $( $(#[$fmeta])* pub $field: $ty, )*
+        }
+
+        impl Default for $name {
+            fn default() -> Self {
+                $name { $( $( $given: $gdefault, )* )? $( $field: $default, )* }
+            }
+        }
+
+        #[derive(Default, serde::Deserialize)]
+        #[serde(default, deny_unknown_fields)]
+        pub(super) struct $patch {
+            $( pub(super) $field: <$ty as $crate::topology::settings::Patched>::Patch, )*
+        }
+
+        impl $crate::topology::settings::Patched for $name {
+            type Patch = $patch;
+
+            fn apply(&mut self, patch: $patch) {
+                $( $crate::topology::settings::Patched::apply(&mut self.$field, patch.$field); )*
+            }
+        }
+    };
+}
+
+pub(super) use {plain, settings};
+
+plain!(bool, u8, u16, u32, u64, String);
