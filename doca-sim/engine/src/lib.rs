@@ -17,6 +17,7 @@
 
 pub mod abi;
 pub mod code;
+pub mod dev;
 pub mod entry;
 pub mod fabric;
 pub mod log;

@@ -345,7 +345,8 @@ impl Device {
             return vec![GidEntry { index: 0, gid: link_local, kind: GidType::Infiniband }];
         }
         let addresses = [Some(link_local), self.ipv4.map(Gid::from_ipv4)];
-        let typed = addresses.into_iter().flatten().flat_map(|gid| [(gid, GidType::RoceV1), (gid, GidType::RoceV2)]);
+        let typed =
+            addresses.into_iter().flatten().flat_map(|gid| [(gid, GidType::RoceV1), (gid, GidType::RoceV2)]);
         (0..).zip(typed).map(|(index, (gid, kind))| GidEntry { index, gid, kind }).collect()
     }
 }

@@ -1,2 +1,3 @@
 //! The exported functions, one file per public header.
 
+pub mod dev;

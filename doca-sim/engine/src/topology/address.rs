@@ -30,7 +30,8 @@ impl FromStr for PciAddr {
 
     /// Reads `DDDD:BB:DD.F`, or `BB:DD.F` in domain 0, in either case.
     fn from_str(text: &str) -> Result<Self, String> {
-        parse_pci(text).ok_or_else(|| format!("`{text}` is not a PCI address such as 0000:03:00.0 or 03:00.0"))
+        parse_pci(text)
+            .ok_or_else(|| format!("`{text}` is not a PCI address such as 0000:03:00.0 or 03:00.0"))
     }
 }
 
@@ -154,7 +155,9 @@ mod tests {
         let full: PciAddr = "0000:3B:00.1".parse().unwrap();
         assert_eq!(full.to_string(), "0000:3b:00.1");
         assert_eq!("3b:00.1".parse(), Ok(full));
-        for bad in ["", "3b:00", "3b:00.8", "3b:20.0", "+3b:0.01", "00:3b:00.1", "0000:3b:00.1 ", "0000-3b:00.1"] {
+        for bad in
+            ["", "3b:00", "3b:00.8", "3b:20.0", "+3b:0.01", "00:3b:00.1", "0000:3b:00.1 ", "0000-3b:00.1"]
+        {
             assert!(bad.parse::<PciAddr>().is_err(), "{bad}");
         }
     }

@@ -37,7 +37,11 @@ pub(super) fn topology(topology: &Topology) -> Result<(), String> {
     unique("mac", devices().map(|d| (d, d.mac)), Mac::to_string)?;
     unique("ipv4", devices().filter_map(|d| Some((d, d.ipv4?))), ToString::to_string)?;
     unique("ipv6", devices().map(|d| (d, d.ipv6_addr())), ToString::to_string)?;
-    unique("gids", devices().flat_map(|d| distinct_gids(d).into_iter().map(move |gid| (d, gid))), Gid::to_string)
+    unique(
+        "gids",
+        devices().flat_map(|d| distinct_gids(d).into_iter().map(move |gid| (d, gid))),
+        Gid::to_string,
+    )
 }
 
 fn distinct_gids(device: &Device) -> Vec<Gid> {

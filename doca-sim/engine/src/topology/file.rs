@@ -116,7 +116,12 @@ fn build(file: File) -> Result<Topology, String> {
 }
 
 /// Changes, adds or removes one device.
-fn apply(devices: &mut Vec<Device>, side: Side, name: String, patch: Option<DevicePatch>) -> Result<(), String> {
+fn apply(
+    devices: &mut Vec<Device>,
+    side: Side,
+    name: String,
+    patch: Option<DevicePatch>,
+) -> Result<(), String> {
     let position = devices.iter().position(|device| device.side == side && device.ibdev == name);
     match (position, patch) {
         (Some(position), None) => {
@@ -125,8 +130,11 @@ fn apply(devices: &mut Vec<Device>, side: Side, name: String, patch: Option<Devi
         (Some(position), Some(patch)) => devices[position].apply(patch),
         (None, None) => return Err(format!("{side}.{name}: there is no such device to remove")),
         (None, Some(patch)) => {
-            let required =
-                [("pci", patch.pci.is_absent()), ("iface", patch.iface.is_absent()), ("mac", patch.mac.is_absent())];
+            let required = [
+                ("pci", patch.pci.is_absent()),
+                ("iface", patch.iface.is_absent()),
+                ("mac", patch.mac.is_absent()),
+            ];
             if let Some((field, _)) = required.iter().find(|(_, absent)| *absent) {
                 let known: Vec<&str> =
                     devices.iter().filter(|d| d.side == side).map(|d| d.ibdev.as_str()).collect();

@@ -80,8 +80,8 @@ macro_rules! settings {
 
         #[derive(Default, serde::Deserialize)]
         #[serde(default, deny_unknown_fields)]
-        pub(super) struct $patch {
-            $( pub(super) $field: <$ty as $crate::topology::settings::Patched>::Patch, )*
+        struct $patch {
+            $( $field: <$ty as $crate::topology::settings::Patched>::Patch, )*
         }
 
         impl $crate::topology::settings::Patched for $name {

@@ -17,7 +17,8 @@ fn the_default_serves_rdma_on_both_sides() {
 fn derived_gids_are_in_the_kernels_order() {
     let topology = default().unwrap();
     let device = &topology.devices[0];
-    let kinds: Vec<Option<GidType>> = device.gid_table.iter().map(|slot| slot.map(|entry| entry.kind)).collect();
+    let kinds: Vec<Option<GidType>> =
+        device.gid_table.iter().map(|slot| slot.map(|entry| entry.kind)).collect();
     use GidType::{RoceV1, RoceV2};
     assert_eq!(kinds[..5], [Some(RoceV1), Some(RoceV2), Some(RoceV1), Some(RoceV2), None]);
     assert_eq!(kinds.len(), 16);
@@ -48,7 +49,10 @@ fn a_patch_removes_adds_and_changes() {
     )
     .unwrap();
     assert_eq!(topology.devices.iter().map(|d| d.ibdev.as_str()).collect::<Vec<_>>(), ["mlx5_0", "mlx5_9"]);
-    assert_eq!((topology.name.as_str(), topology.timeouts.cm_ms, topology.timeouts.transport_ms), ("mine", 5, 1000));
+    assert_eq!(
+        (topology.name.as_str(), topology.timeouts.cm_ms, topology.timeouts.transport_ms),
+        ("mine", 5, 1000)
+    );
     assert_eq!(topology.devices[0].ipv4, None);
     assert_eq!(topology.devices[0].gid_table.iter().flatten().count(), 2);
     assert!(!RdmaTask::ALL.iter().any(|kind| topology.devices[0].rdma.task(*kind)));
@@ -86,7 +90,10 @@ fn mistakes_are_named() {
         (r#"{"host": []}"#.into(), &["host", "device"]),
         (r#"{"host": {"mlx5_0": {"pci": "1:00.0"}}}"#.into(), &["host.mlx5_0.pci", "1:00.0", "line 1"]),
         (r#"{"host": {"a": {"pci": "01:00.0", "mac": "02:00:00:00:00:01"}}}"#.into(), &["host.a", "`iface`"]),
-        (r#"{"extends": "default", "host": {"mlx5_7": {"lid": 3}}}"#.into(), &["host.mlx5_7", "mlx5_0, mlx5_1"]),
+        (
+            r#"{"extends": "default", "host": {"mlx5_7": {"lid": 3}}}"#.into(),
+            &["host.mlx5_7", "mlx5_0, mlx5_1"],
+        ),
         (r#"{"extends": "default", "host": {"mlx5_7": null}}"#.into(), &["host.mlx5_7"]),
         (r#"{"extends": "default", "host": {"mlx5_0": {}, "mlx5_0": {}}}"#.into(), &["mlx5_0", "twice"]),
         (device("\n\"rdma\": {\"tasks\": {\"sned\": false}}"), &["host.mlx5_0.rdma.tasks.sned", "line 2"]),
@@ -105,7 +112,10 @@ fn mistakes_are_named() {
         (device(r#""gids": [{"index": 16, "gid": "::1", "type": "RoCE v2"}]"#), &["host.mlx5_0.gids", "16"]),
         (device(r#""gids": [{"index": 0, "gid": "::1", "type": "RoCE v3"}]"#), &["gids[0].type", "RoCE v3"]),
         (device(r#""gids": [{"index": 0, "gid": "x", "type": "RoCE v2"}]"#), &["gids[0]", "`x`"]),
-        (device(r#""representors": [{"vuid": "", "pci": "01:00.0", "iface": "r"}]"#), &["representors[0].vuid"]),
+        (
+            device(r#""representors": [{"vuid": "", "pci": "01:00.0", "iface": "r"}]"#),
+            &["representors[0].vuid"],
+        ),
         (device(r#""representors": [{"vuid": "v", "iface": "r"}]"#), &["representors[0]", "pci"]),
     ];
     for (text, names) in cases {
