@@ -1,0 +1,26 @@
+//! `cargo sim bench NAME`
+
+use crate::sdk;
+use crate::{Result, place, provision};
+use std::process::ExitCode;
+
+pub(crate) fn command(args: &[String]) -> Result<ExitCode> {
+    let names = names()?;
+    let Some((name, rest)) = args.split_first().filter(|(name, _)| names.contains(name)) else {
+        return Err(format!("bench needs one of these names: {}", names.join(", ")));
+    };
+    if name == "cost" {
+        provision::counting()?;
+    }
+    let mut cargo =
+        vec!["bench".to_owned(), "--quiet".to_owned(), "--bench".to_owned(), name.clone(), "--".to_owned()];
+    cargo.extend_from_slice(rest);
+    sdk::cargo(&cargo)
+}
+
+/// The programs in `benches/`.
+fn names() -> Result<Vec<String>> {
+    let files = place::files_below(&place::root().join("benches"))?;
+    let stem = |path: &std::path::PathBuf| path.file_stem().map(|stem| stem.to_string_lossy().into_owned());
+    Ok(files.iter().filter(|path| path.extension().is_some_and(|e| e == "rs")).filter_map(stem).collect())
+}

@@ -1,0 +1,55 @@
+//! The C programs in `doca-sim/conformance`: each checks one contract of the SDK and exits with 0.
+
+use crate::process::{self, Peer};
+use crate::sdk::Sdk;
+use crate::{Result, place};
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+const DEADLINE: Duration = Duration::from_secs(120);
+
+/// Checks that each header compiles alone, as C and as C++.
+pub(crate) fn headers(sdk: &Sdk) -> Result {
+    let script = place::root().join("doca-sim/conformance/check_headers.sh");
+    process::run(sdk.command("sh").arg(script).arg(sdk.options().include()))
+}
+
+/// Compiles and runs every program.
+pub(crate) fn programs(sdk: &Sdk) -> Result {
+    let scratch = tempfile::tempdir().map_err(|e| format!("cannot make a directory: {e}"))?;
+    for source in sources()? {
+        let name = source.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+        let program = scratch.path().join(&name);
+        compile(sdk, &source, &program)?;
+        let mut command = sdk.command(&program);
+        command
+            .env("DOCA_SIM_DIR", scratch.path().join(format!("{name}.network")))
+            .env("DOCA_SIM_QUIET", "1");
+        let mut peer = Peer::start("the C program", &mut command)?;
+        peer.succeed(Instant::now() + DEADLINE).map_err(|e| format!("{name}: {e}"))?;
+        println!("{name}.c: ok");
+    }
+    Ok(())
+}
+
+fn sources() -> Result<Vec<std::path::PathBuf>> {
+    let dir = place::root().join("doca-sim/conformance");
+    let mut found = place::files_below(&dir)?;
+    found.retain(|path| path.parent() == Some(&dir) && path.extension().is_some_and(|e| e == "c"));
+    Ok(found)
+}
+
+/// Builds one program as a user would: with what pkg-config says.
+pub(crate) fn compile(sdk: &Sdk, source: &Path, program: &Path) -> Result {
+    let flags = process::output(sdk.command("pkg-config").args([
+        "--cflags",
+        "--libs",
+        "doca-rdma",
+        "doca-argp",
+        "doca-common",
+    ]))?;
+    let mut cc = process::cc();
+    cc.args(["-std=gnu11", "-g", "-Wall", "-Wextra", "-Werror", "-DDOCA_ALLOW_EXPERIMENTAL_API"]);
+    cc.arg("-o").arg(program).arg(source).args(flags.split_whitespace()).args(["-lpthread", "-ldl"]);
+    process::run(&mut cc)
+}

@@ -1,0 +1,179 @@
+//! `cargo sim demo`: two processes exchange a message over DOCA RDMA.
+
+use crate::process::{self, Peer};
+use crate::sdk::Sdk;
+use crate::{Result, place};
+use std::hash::{BuildHasher, RandomState};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+const DEVICE: &str = "mlx5_0";
+const ADDRESS_OPTIONS: [&str; 2] = ["-sat", "ip4"];
+const DEADLINE: Duration = Duration::from_secs(60);
+const SUCCESS: &str = "Sample finished successfully";
+
+/// `cargo sim demo [rdma]`
+pub(crate) fn command(args: &[String]) -> Result {
+    match args {
+        [] => {}
+        [name] if name == "rdma" => {}
+        [other, ..] => return Err(format!("there is no demo `{other}`; there is: rdma")),
+    }
+    rdma(&Sdk::ready()?)?;
+    println!("demo rdma: ok");
+    Ok(())
+}
+
+fn rdma(sdk: &Sdk) -> Result {
+    process::run(sdk.cargo().current_dir(place::root()).args([
+        "build",
+        "--quiet",
+        "--example",
+        "rdma_send",
+        "--example",
+        "rdma_receive",
+    ]))?;
+    let version = process::output(sdk.command("pkg-config").args(["--modversion", "doca-rdma"]))?;
+    println!("DOCA {} (software SDK) in {}", version.trim(), sdk.options().prefix.display());
+    let pair = Pair { sdk, network: scratch()? };
+    for program in ["rdma_receive", "rdma_send"] {
+        println!("{program} links:");
+        for line in process::output(sdk.command("ldd").arg(example(program)))?.lines() {
+            if line.contains("libdoca_") {
+                println!("  {}", line.trim());
+            }
+        }
+    }
+    pair.over_descriptors()?;
+    pair.over_cm()
+}
+
+fn example(name: &str) -> PathBuf {
+    place::target().join("debug/examples").join(name)
+}
+
+fn scratch() -> Result<tempfile::TempDir> {
+    tempfile::Builder::new()
+        .prefix("doca-demo-")
+        .tempdir()
+        .map_err(|e| format!("cannot make a directory: {e}"))
+}
+
+/// Receiver and sender, on a network of their own unless the user named one.
+struct Pair<'a> {
+    sdk: &'a Sdk,
+    network: tempfile::TempDir,
+}
+
+impl Pair<'_> {
+    /// Connection details travel as files; Enter says that the peer's file is there.
+    fn over_descriptors(&self) -> Result {
+        let text = random_text();
+        let until = Instant::now() + DEADLINE;
+        let file = |name: &str| self.network.path().join(name);
+        let (ours, theirs) = (file("receiver"), file("sender"));
+        let paths = |mine: &Path, peers: &Path| {
+            let path = |p: &Path| p.display().to_string();
+            ["-ld".to_owned(), path(mine), "-re".to_owned(), path(peers)]
+        };
+        let mut receiver =
+            Peer::start("rdma_receive", self.program("rdma_receive").args(paths(&ours, &theirs)))?;
+        let mut sender = Peer::start(
+            "rdma_send",
+            self.program("rdma_send").args(paths(&theirs, &ours)).args(["-s", &text]),
+        )?;
+        receiver.expect("press enter", until)?;
+        sender.expect("press enter", until)?;
+        receiver.enter()?;
+        sender.enter()?;
+        conclude("exported descriptors", receiver, sender, &text, until)
+    }
+
+    /// RDMA CM connects; Enter says that the receiver has posted.
+    fn over_cm(&self) -> Result {
+        let text = random_text();
+        let until = Instant::now() + DEADLINE;
+        let mut receiver = Peer::start("rdma_receive", self.program("rdma_receive").arg("-cm"))?;
+        receiver.expect("started connection successfully", until)?;
+        let address = self.address()?;
+        let mut sender = Peer::start(
+            "rdma_send",
+            self.program("rdma_send").args(["-cm", "-sa", &address, "-s", &text]).args(ADDRESS_OPTIONS),
+        )?;
+        receiver.expect("receive task successfully submitted", until)?;
+        sender.expect("press enter", until)?;
+        sender.enter()?;
+        conclude("RDMA CM", receiver, sender, &text, until)
+    }
+
+    fn program(&self, name: &str) -> Command {
+        let mut command = self.sdk.command(example(name));
+        command.args(["-d", DEVICE]).env("DOCA_SIM_QUIET", "1");
+        if std::env::var_os("DOCA_SIM_DIR").is_none() {
+            command.env("DOCA_SIM_DIR", self.network.path().join("network"));
+        }
+        command
+    }
+
+    /// The device's IPv4 address, as the SDK's own tool lists it.
+    fn address(&self) -> Result<String> {
+        let tool = self.sdk.options().prefix.join("tools/doca_caps");
+        let listed = process::output(self.sdk.command(tool).arg("--list-devs").env("DOCA_SIM_QUIET", "1"))?;
+        address_of(&listed, DEVICE).ok_or(format!("doca_caps lists no ipv4_addr for {DEVICE}:\n{listed}"))
+    }
+}
+
+/// A device is a block of lines that starts with its PCI address.
+fn address_of(listed: &str, device: &str) -> Option<String> {
+    let mut mine = false;
+    for line in listed.lines() {
+        let mut words = line.split_whitespace();
+        match words.next() {
+            Some("ibdev_name") => mine = words.next() == Some(device),
+            Some("ipv4_addr") if mine => return words.next().map(str::to_owned),
+            _ => {}
+        }
+    }
+    None
+}
+
+/// The proof: both succeed, and the receiver has this run's text.
+fn conclude(way: &str, mut receiver: Peer, mut sender: Peer, text: &str, until: Instant) -> Result {
+    sender.succeed(until)?;
+    receiver.succeed(until)?;
+    for peer in [&sender, &receiver] {
+        if !peer.has_printed(SUCCESS) {
+            return Err(peer.report(&format!("did not say `{SUCCESS}`")));
+        }
+    }
+    let proof = format!("Got from sender: \"{text}\"");
+    if !receiver.has_printed(&proof) {
+        return Err(receiver.report(&format!("did not say `{proof}`")));
+    }
+    println!("over {way}: {proof}");
+    Ok(())
+}
+
+/// A text that no earlier run has sent.
+fn random_text() -> String {
+    format!("message {:016x}", RandomState::new().hash_one(Instant::now()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_address_is_the_one_of_the_device() {
+        let listed = "PCI: 0000:03:00.0\n\tibdev_name mlx5_0\n\tipv4_addr 192.168.1.1\nPCI: 0000:03:00.1\n\t\
+            ibdev_name mlx5_1\n\tipv4_addr 192.168.1.2\n";
+        assert_eq!(address_of(listed, "mlx5_1").as_deref(), Some("192.168.1.2"));
+        assert_eq!(address_of(listed, "mlx5_2"), None);
+    }
+
+    #[test]
+    fn each_text_is_new() {
+        assert_ne!(random_text(), random_text());
+    }
+}

@@ -1,0 +1,89 @@
+//! What the commands need from the machine, found or installed.
+
+use crate::{Result, clang, process};
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+/// Something that has to be on the machine.
+struct Need {
+    what: &'static str,
+    package: &'static str,
+    found: fn() -> bool,
+}
+
+const COMPILER: Need =
+    Need { what: "a C compiler", package: "build-essential", found: || answers("cc", "--version") };
+const PKG_CONFIG: Need =
+    Need { what: "pkg-config", package: "pkg-config", found: || answers("pkg-config", "--version") };
+const LIBCLANG: Need =
+    Need { what: "libclang (bindgen loads it)", package: "libclang-dev", found: || clang::find().is_some() };
+const RDMA_HEADERS: Need = Need {
+    what: "rdma/rdma_cma.h (doca_rdma.h includes it)",
+    package: "librdmacm-dev",
+    found: || has_header("rdma/rdma_cma.h"),
+};
+const VALGRIND: Need =
+    Need { what: "valgrind", package: "valgrind", found: || answers("valgrind", "--version") };
+
+/// What a build of the SDK needs.
+pub(crate) fn sdk() -> Result {
+    ensure(&[COMPILER, RDMA_HEADERS])
+}
+
+/// What a build of the Rust crates needs besides.
+pub(crate) fn crates() -> Result {
+    ensure(&[COMPILER, RDMA_HEADERS, PKG_CONFIG, LIBCLANG])
+}
+
+/// What counting instructions needs besides.
+pub(crate) fn counting() -> Result {
+    ensure(&[COMPILER, RDMA_HEADERS, PKG_CONFIG, LIBCLANG, VALGRIND])
+}
+
+fn ensure(needs: &[Need]) -> Result {
+    let missing: Vec<&Need> = needs.iter().filter(|need| !(need.found)()).collect();
+    if missing.is_empty() {
+        return Ok(());
+    }
+    let whats: Vec<&str> = missing.iter().map(|need| need.what).collect();
+    let packages: Vec<&str> = missing.iter().map(|need| need.package).collect();
+    let (whats, packages) = (whats.join(", "), packages.join(" "));
+    let by_hand = format!("sudo apt-get update && sudo apt-get install --yes {packages}");
+    // SAFETY: geteuid has no arguments, no preconditions and cannot fail.
+    let root = unsafe { libc::geteuid() } == 0;
+    if !root || !answers("apt-get", "--version") {
+        return Err(format!("missing: {whats}. Install it, on Debian and Ubuntu with:\n    {by_hand}"));
+    }
+    eprintln!("installing {packages} for: {whats}");
+    apt(&["update", "--quiet"]).and_then(|()| {
+        let mut args = vec!["install", "--yes", "--quiet", "--no-install-recommends"];
+        args.extend(packages.split(' '));
+        apt(&args)
+    })?;
+    match missing.iter().find(|need| !(need.found)()) {
+        None => Ok(()),
+        Some(need) => Err(format!("{} is still missing after `{by_hand}`", need.what)),
+    }
+}
+
+/// apt-get talks to stderr, so that what a command prints stays clean.
+fn apt(args: &[&str]) -> Result {
+    let mut command = Command::new("apt-get");
+    command.args(args).env("DEBIAN_FRONTEND", "noninteractive").stdout(std::io::stderr());
+    process::run(&mut command)
+}
+
+fn answers(program: &str, flag: &str) -> bool {
+    let mut command = Command::new(program);
+    command.arg(flag).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    command.status().is_ok_and(|status| status.success())
+}
+
+fn has_header(name: &str) -> bool {
+    let usual = ["/usr/include", "/usr/local/include"];
+    usual.iter().any(|dir| Path::new(dir).join(name).exists()) || {
+        let mut cc = process::cc();
+        cc.args(["-E", "-include", name, "-x", "c", "/dev/null"]);
+        cc.stdout(Stdio::null()).stderr(Stdio::null()).status().is_ok_and(|status| status.success())
+    }
+}

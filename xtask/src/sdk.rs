@@ -1,0 +1,109 @@
+//! The variables that make cargo, pkg-config and the loader find the SDK.
+
+use crate::install::{self, Options};
+use crate::{Result, clang, process, provision};
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitCode};
+
+/// A prefix that is installed and up to date.
+#[derive(Debug)]
+pub(crate) struct Sdk {
+    options: Options,
+}
+
+impl Sdk {
+    /// Provides what is missing, and the SDK in its usual place.
+    pub(crate) fn ready() -> Result<Sdk> {
+        provision::crates()?;
+        let options = Options::default();
+        install::install(&options)?;
+        Ok(Sdk { options })
+    }
+
+    pub(crate) fn options(&self) -> &Options {
+        &self.options
+    }
+
+    /// A command that sees the SDK.
+    pub(crate) fn command(&self, program: impl Into<OsString>) -> Command {
+        let mut command = Command::new(program.into());
+        command.env("DOCA_DIR", &self.options.prefix);
+        command.env("PKG_CONFIG_PATH", before("PKG_CONFIG_PATH", &self.options.modules()));
+        command.env("LD_LIBRARY_PATH", before("LD_LIBRARY_PATH", &self.options.libdir()));
+        command.envs(clang::variable());
+        command
+    }
+
+    /// Cargo with the SDK.
+    pub(crate) fn cargo(&self) -> Command {
+        self.command(process::cargo())
+    }
+}
+
+/// A search path with one more directory in front.
+fn before(variable: &str, dir: &Path) -> OsString {
+    let mut path = OsString::from(dir);
+    if let Some(rest) = std::env::var_os(variable).filter(|rest| !rest.is_empty()) {
+        path.push(":");
+        path.push(rest);
+    }
+    path
+}
+
+/// Passes a command on to cargo, and its exit code back.
+pub(crate) fn cargo(args: &[String]) -> Result<ExitCode> {
+    let status = Sdk::ready()?.cargo().args(args).status().map_err(|e| format!("cannot run cargo: {e}"))?;
+    Ok(match status.code() {
+        Some(0) => ExitCode::SUCCESS,
+        Some(code) => ExitCode::from(u8::try_from(code).unwrap_or(1)),
+        None => ExitCode::FAILURE,
+    })
+}
+
+/// `cargo sim env`
+pub(crate) fn print_exports(args: &[String]) -> Result {
+    if let Some(arg) = args.first() {
+        return Err(format!("env takes no argument, got {arg}"));
+    }
+    let sdk = Sdk::ready()?;
+    print!("{}", exports(sdk.options(), clang::variable()));
+    Ok(())
+}
+
+fn exports(options: &Options, clang: Option<(&str, PathBuf)>) -> String {
+    let mut text = format!("export DOCA_DIR={}\n", quoted(&options.prefix));
+    for (variable, dir) in [("PKG_CONFIG_PATH", options.modules()), ("LD_LIBRARY_PATH", options.libdir())] {
+        text += &format!("export {variable}={}\"${{{variable}:+:${variable}}}\"\n", quoted(&dir));
+    }
+    if let Some((variable, dir)) = clang {
+        text += &format!("export {variable}={}\n", quoted(&dir));
+    }
+    text
+}
+
+/// A path as one word of the shell.
+fn quoted(path: &Path) -> String {
+    format!("'{}'", path.to_string_lossy().replace('\'', r"'\''"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_shell_takes_the_exports() {
+        let options = Options { prefix: "/a b/it's".into(), ..Options::default() };
+        let script = exports(&options, Some(("LIBCLANG_PATH", "/c".into())));
+        assert!(script.lines().all(|line| line.starts_with("export ")));
+        let mut sh = Command::new("sh");
+        sh.env("PKG_CONFIG_PATH", "/before").env_remove("LD_LIBRARY_PATH");
+        sh.args([
+            "-c",
+            &format!("{script}echo $DOCA_DIR:$LIBCLANG_PATH; echo $PKG_CONFIG_PATH; echo $LD_LIBRARY_PATH"),
+        ]);
+        let lib = options.libdir().display().to_string();
+        let said = process::output(&mut sh).unwrap();
+        assert_eq!(said, format!("/a b/it's:/c\n{lib}/pkgconfig:/before\n{lib}\n"));
+    }
+}

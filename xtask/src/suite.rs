@@ -1,0 +1,36 @@
+//! `cargo sim test` without arguments: everything.
+
+use crate::sdk::Sdk;
+use crate::{Result, abi, conformance, place, process};
+use std::time::Instant;
+
+type Step = (&'static str, fn(&Sdk) -> Result);
+
+const STEPS: &[Step] = &[
+    ("headers compile alone, as C99 and C++17", conformance::headers),
+    ("libraries and headers match the ABI tables", abi::check),
+    ("C conformance programs", conformance::programs),
+    ("cargo test", cargo_test),
+];
+
+/// Runs the steps and stops at the first that fails.
+pub(crate) fn run() -> Result {
+    let sdk = Sdk::ready()?;
+    for (number, (name, step)) in STEPS.iter().enumerate() {
+        println!("== {}/{} {name}", number + 1, STEPS.len());
+        let started = Instant::now();
+        step(&sdk).map_err(|why| format!("{name}: {why}"))?;
+        println!("== ok, {:.1} s", started.elapsed().as_secs_f32());
+    }
+    println!("all {} steps passed", STEPS.len());
+    Ok(())
+}
+
+fn cargo_test(sdk: &Sdk) -> Result {
+    process::run(sdk.cargo().current_dir(place::root()).args([
+        "test",
+        "--workspace",
+        "--features",
+        "rdma,sta",
+    ]))
+}
