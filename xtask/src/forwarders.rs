@@ -42,7 +42,7 @@ pub(crate) fn build(library: &Library, plan: &Plan<'_>) -> Result<PathBuf> {
     let base = plan.dir.join(format!("doca_{}", library.name));
     let (code, script) = (base.with_extension("c"), base.with_extension("map"));
     place::write(&code, source(library, &rows, plan.answers))?;
-    place::write(&script, version_script(&rows))?;
+    place::write(&script, version_script())?;
 
     let file = plan.dir.join(library.file(plan.release));
     let mut cc = process::cc();
@@ -77,9 +77,10 @@ fn source(library: &Library, rows: &[Row], answers: &BTreeSet<String>) -> String
             (true, true) => _ = write!(c, "\n#include \"{}.c\"\n", row.name),
             (false, _) => refuse(&mut c, row),
         }
-        let (name, second) = (&row.name, nodes(row.stability).1);
+        let (name, (first, second)) = (&row.name, nodes(row.stability));
         _ = writeln!(c, "extern __typeof__({name}) other_{name} __attribute__((alias(\"{name}\")));");
         _ = writeln!(c, "__asm__(\".symver other_{name}, {name}@{second}\");");
+        _ = writeln!(c, "__asm__(\".symver {name}, {name}@@@{first}\");");
     }
     c
 }
@@ -113,21 +114,11 @@ fn refuse(c: &mut String, row: &Row) {
     _ = write!(c, "\tsim_not_supported(\"{}\");\n{answer}}}\n", row.name);
 }
 
-fn version_script(rows: &[Row]) -> String {
-    let mut text = String::new();
-    for node in NODES {
-        let mut members: Vec<_> =
-            rows.iter().filter(|row| nodes(row.stability).0 == node).map(|r| &r.name).collect();
-        members.sort();
-        _ = writeln!(text, "{node} {{");
-        for (number, name) in members.iter().enumerate() {
-            let label = if number == 0 { "global:" } else { "       " };
-            _ = writeln!(text, "\t{label} {name};");
-        }
-        if node == NODES[0] {
-            text += "\tlocal: *;\n";
-        }
-        text += "};\n";
-    }
-    text
+/// The nodes alone: each symbol carries its own from the code. (The linker hides a symbol that has one version
+/// from the code and is named here besides, and those of a node that has a `local: *`; so the last node has it,
+/// which nothing is exported from.)
+fn version_script() -> String {
+    let [nodes @ .., last] = NODES;
+    let open = nodes.map(|node| format!("{node} {{\n}};\n")).concat();
+    format!("{open}{last} {{\n\tlocal: *;\n}};\n")
 }
