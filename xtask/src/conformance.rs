@@ -20,7 +20,7 @@ pub(crate) fn programs(sdk: &Sdk) -> Result {
     for source in sources()? {
         let name = source.file_stem().unwrap_or_default().to_string_lossy().into_owned();
         let program = scratch.path().join(&name);
-        compile(sdk, &source, &program)?;
+        compile(sdk, MODULES, &source, &program)?;
         let mut command = sdk.command(&program);
         command
             .env("DOCA_SIM_DIR", scratch.path().join(format!("{name}.network")))
@@ -39,15 +39,12 @@ fn sources() -> Result<Vec<std::path::PathBuf>> {
     Ok(found)
 }
 
-/// Builds one program as a user would: with what pkg-config says.
-pub(crate) fn compile(sdk: &Sdk, source: &Path, program: &Path) -> Result {
-    let flags = process::output(sdk.command("pkg-config").args([
-        "--cflags",
-        "--libs",
-        "doca-rdma",
-        "doca-argp",
-        "doca-common",
-    ]))?;
+/// The modules that most programs use.
+pub(crate) const MODULES: &[&str] = &["doca-rdma", "doca-argp", "doca-common"];
+
+/// Builds one program as a user would: with what pkg-config says about these modules.
+pub(crate) fn compile(sdk: &Sdk, modules: &[&str], source: &Path, program: &Path) -> Result {
+    let flags = process::output(sdk.command("pkg-config").args(["--cflags", "--libs"]).args(modules))?;
     let mut cc = process::cc();
     cc.args(["-std=gnu11", "-g", "-Wall", "-Wextra", "-Werror", "-DDOCA_ALLOW_EXPERIMENTAL_API"]);
     cc.arg("-o").arg(program).arg(source).args(flags.split_whitespace()).args(["-lpthread", "-ldl"]);

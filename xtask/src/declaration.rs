@@ -21,11 +21,6 @@ pub(crate) fn pointer_type(row: &Row) -> String {
     format!("{} (*)({})", row.result, row.detail)
 }
 
-/// Whether the function takes `...`.
-pub(crate) fn is_variadic(row: &Row) -> bool {
-    row.detail.ends_with("...")
-}
-
 /// The fields of a struct as `(type, name)`.
 pub(crate) fn fields(row: &Row) -> Vec<(&str, &str)> {
     row.detail
@@ -73,7 +68,6 @@ mod tests {
             prototype(&f, "sim_"),
             "const char *sim_f(const struct a ***list, uint8_t raw, const char *format, ...)"
         );
-        assert!(is_variadic(&f));
         assert!(parameter_names(&row("void", "void")).is_empty());
         let s = row("16", "const char * name; uint8_t[16] raw");
         assert_eq!(fields(&s), [("const char *", "name"), ("uint8_t[16]", "raw")]);

@@ -60,8 +60,10 @@ pub(crate) fn build(library: &Library, plan: &Plan<'_>) -> Result<PathBuf> {
     Ok(file)
 }
 
-fn is_answered(row: &Row, answers: &BTreeSet<String>) -> bool {
-    answers.contains(&format!("sim_{}", row.name))
+/// Some functions are written in C by hand: what takes `...` cannot be passed on, and what depends on the headers
+/// is not the engine's to know.
+fn by_hand(row: &Row) -> PathBuf {
+    place::root().join("doca-sim/libs").join(&row.name).with_extension("c")
 }
 
 fn source(library: &Library, rows: &[Row], answers: &BTreeSet<String>) -> String {
@@ -71,11 +73,12 @@ fn source(library: &Library, rows: &[Row], answers: &BTreeSet<String>) -> String
     }
     c += "\nvoid sim_not_supported(const char *name);\n";
     for row in rows {
-        match (is_answered(row, answers), declaration::is_variadic(row)) {
-            (true, false) => forward(&mut c, row),
-            // C cannot pass `...` on, so such a function is written by hand.
-            (true, true) => _ = write!(c, "\n#include \"{}.c\"\n", row.name),
-            (false, _) => refuse(&mut c, row),
+        if by_hand(row).exists() {
+            _ = write!(c, "\n#include \"{}.c\"\n", row.name);
+        } else if answers.contains(&format!("sim_{}", row.name)) {
+            forward(&mut c, row);
+        } else {
+            refuse(&mut c, row);
         }
         let (name, (first, second)) = (&row.name, nodes(row.stability));
         _ = writeln!(c, "extern __typeof__({name}) other_{name} __attribute__((alias(\"{name}\")));");

@@ -45,31 +45,38 @@ fn ensure(needs: &[Need]) -> Result {
     if missing.is_empty() {
         return Ok(());
     }
-    let whats: Vec<&str> = missing.iter().map(|need| need.what).collect();
-    let packages: Vec<&str> = missing.iter().map(|need| need.package).collect();
-    let (whats, packages) = (whats.join(", "), packages.join(" "));
-    let by_hand = format!("sudo apt-get update && sudo apt-get install --yes {packages}");
     // SAFETY: geteuid has no arguments, no preconditions and cannot fail.
     let root = unsafe { libc::geteuid() } == 0;
     if !root || !answers("apt-get", "--version") {
-        return Err(format!("missing: {whats}. Install it, on Debian and Ubuntu with:\n    {by_hand}"));
+        return Err(advice(&missing));
     }
-    eprintln!("installing {packages} for: {whats}");
-    apt(&["update", "--quiet"]).and_then(|()| {
-        let mut args = vec!["install", "--yes", "--quiet", "--no-install-recommends"];
-        args.extend(packages.split(' '));
-        apt(&args)
-    })?;
-    match missing.iter().find(|need| !(need.found)()) {
-        None => Ok(()),
-        Some(need) => Err(format!("{} is still missing after `{by_hand}`", need.what)),
-    }
+    let packages: Vec<&str> = missing.iter().map(|need| need.package).collect();
+    eprintln!("installing {}", packages.join(" "));
+    apt(&["update"])?;
+    apt(&[&["install", "--yes", "--no-install-recommends"], &packages[..]].concat())?;
+    let still: Vec<&Need> = missing.into_iter().filter(|need| !(need.found)()).collect();
+    if still.is_empty() { Ok(()) } else { Err(advice(&still)) }
+}
+
+/// What is missing, and the command that installs it.
+fn advice(missing: &[&Need]) -> String {
+    let whats: Vec<&str> = missing.iter().map(|need| need.what).collect();
+    let packages: Vec<&str> = missing.iter().map(|need| need.package).collect();
+    format!(
+        "missing: {}. Install it; on Debian and Ubuntu:\n    sudo apt-get update && sudo apt-get install --yes {}",
+        whats.join(", "),
+        packages.join(" ")
+    )
 }
 
 /// apt-get talks to stderr, so that what a command prints stays clean.
 fn apt(args: &[&str]) -> Result {
     let mut command = Command::new("apt-get");
-    command.args(args).env("DEBIAN_FRONTEND", "noninteractive").stdout(std::io::stderr());
+    command
+        .args(["-o", "DPkg::Lock::Timeout=300", "--quiet"])
+        .args(args)
+        .env("DEBIAN_FRONTEND", "noninteractive")
+        .stdout(std::io::stderr());
     process::run(&mut command)
 }
 
@@ -85,5 +92,25 @@ fn has_header(name: &str) -> bool {
         let mut cc = process::cc();
         cc.args(["-E", "-include", name, "-x", "c", "/dev/null"]);
         cc.stdout(Stdio::null()).stderr(Stdio::null()).status().is_ok_and(|status| status.success())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_advice_names_what_is_missing_and_the_command() {
+        assert_eq!(
+            advice(&[&PKG_CONFIG, &LIBCLANG]),
+            "missing: pkg-config, libclang (bindgen loads it). Install it; on Debian and Ubuntu:\n    \
+             sudo apt-get update && sudo apt-get install --yes pkg-config libclang-dev"
+        );
+    }
+
+    #[test]
+    fn a_header_is_found_by_the_compiler_and_an_absent_one_is_not() {
+        assert!(has_header("stdio.h"));
+        assert!(!has_header("rdma/no_such_header.h"));
     }
 }

@@ -18,7 +18,12 @@ impl Sdk {
         provision::crates()?;
         let options = Options::default();
         install::install(&options)?;
-        Ok(Sdk { options })
+        Ok(Sdk::at(options))
+    }
+
+    /// A prefix that is known to be installed.
+    pub(crate) fn at(options: Options) -> Sdk {
+        Sdk { options }
     }
 
     pub(crate) fn options(&self) -> &Options {

@@ -65,7 +65,7 @@ pub(super) fn check(sdk: &Sdk) -> Result {
     for program in ["one_engine", "one_engine_dlopen"] {
         let source = place::root().join("doca-sim/conformance/abi").join(program).with_extension("c");
         let built = scratch.path().join(program);
-        conformance::compile(sdk, &source, &built)?;
+        conformance::compile(sdk, conformance::MODULES, &source, &built)?;
         let mut command = sdk.command(&built);
         command.env("DOCA_SIM_DIR", scratch.path().join("network")).env("DOCA_SIM_QUIET", "1");
         process::output(&mut command).map_err(|e| format!("{program}: {e}"))?;

@@ -2,6 +2,7 @@
 
 mod declarations;
 mod loader;
+mod prefix;
 mod symbols;
 
 use crate::Result;
@@ -19,5 +20,6 @@ pub(crate) fn command(args: &[String]) -> Result {
 pub(crate) fn check(sdk: &Sdk) -> Result {
     symbols::check(sdk.options())?;
     declarations::check(sdk.options())?;
-    loader::check(sdk)
+    loader::check(sdk)?;
+    prefix::check()
 }
