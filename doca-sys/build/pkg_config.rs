@@ -69,7 +69,7 @@ impl PkgConfig {
 
     fn ask(&self, question: &[&str], modules: &[&str], extra: &[(&str, &str)]) -> Result<String, Failure> {
         let mut command = Command::new(&self.tool);
-        command.args(question).args(modules);
+        command.arg("--print-errors").args(question).args(modules);
         command.env_remove("PKG_CONFIG_LIBDIR").env_remove("PKG_CONFIG_SYSROOT_DIR");
         command.envs(self.settings.iter().map(|(name, value)| (name, value)));
         command.env("PKG_CONFIG_PATH", &self.path).envs(extra.iter().copied());

@@ -6,7 +6,7 @@ use crate::build::pkg_config::{PkgConfig, split_dirs};
 use crate::build::version::{NEWEST, OLDEST, Version};
 use std::fmt;
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 use std::rc::Rc;
 
 /// Where a prefix keeps its pkg-config files, under `<prefix>`; `@` is the target architecture.
@@ -148,13 +148,9 @@ pub(crate) fn find(env: &Environment) -> Result<Sdk, Failure> {
         });
     };
     let mut warnings = Vec::new();
-    if let Some(skipped) = places.first().filter(|first| first.origin == Origin::DocaDir && !first.has_doca())
-    {
-        warnings.push(format!(
-            "DOCA_DIR={} has no doca-common module; using the one found by {}",
-            skipped.prefix.as_deref().unwrap_or(Path::new("")).display(),
-            place.origin,
-        ));
+    if let Some(named) = env.var("DOCA_DIR").filter(|_| place.origin != Origin::DocaDir) {
+        warnings
+            .push(format!("DOCA_DIR={named} has no doca-common module; {} is used instead", place.origin));
     }
 
     let tool = PkgConfig::new(env, &place.dirs);
@@ -202,8 +198,8 @@ pub(crate) fn find(env: &Environment) -> Result<Sdk, Failure> {
         rdma: env.libraries().contains(&Library::Rdma),
         sta: env.libraries().contains(&Library::Sta),
         cflags: tool.words("--cflags", &modules)?,
-        include_dirs: include_dirs.into_iter().filter(|dir| holds(dir, "doca_")).collect(),
-        library_dirs: library_dirs.into_iter().filter(|dir| holds(dir, "libdoca")).collect(),
+        include_dirs: include_dirs.into_iter().filter(|dir| holds(dir, "doca_")).map(straight).collect(),
+        library_dirs: library_dirs.into_iter().filter(|dir| holds(dir, "libdoca")).map(straight).collect(),
         chosen,
         modules,
         version,
@@ -222,7 +218,7 @@ fn module_of(place: &Place, library: Library) -> Option<&'static str> {
 fn prefix_of(tool: &PkgConfig, place: &Place, base: &str) -> Result<PathBuf, Failure> {
     let stated = tool.variable("prefix", base)?;
     if !stated.is_empty() {
-        return Ok(PathBuf::from(stated));
+        return Ok(straight(PathBuf::from(stated)));
     }
     let holds = |dir: &&PathBuf| dir.join(format!("{base}.pc")).is_file();
     Ok(place.prefix.clone().or_else(|| place.dirs.iter().find(holds).cloned()).unwrap_or_default())
@@ -299,7 +295,7 @@ fn one_version(
 /// Refuses libraries of another architecture than the target's, going by the name of their directory.
 fn right_arch(dirs: &[PathBuf], arch: &str, chosen: &Rc<Chosen>) -> Result<(), Failure> {
     for dir in dirs.iter().filter(|dir| holds(dir, "libdoca")) {
-        let named = dir.iter().find_map(|part| part.to_str()?.strip_suffix("-linux-gnu"));
+        let named = dir.iter().filter_map(|part| part.to_str()?.strip_suffix("-linux-gnu")).last();
         if let Some(found) = named.filter(|found| *found != arch) {
             let (found, target) = (found.to_owned(), arch.to_owned());
             return Err(Failure::WrongArch { found, target, path: dir.clone(), chosen: chosen.clone() });
@@ -335,6 +331,13 @@ fn runtime_library(dir: &Path, name: &str) -> Option<PathBuf> {
     let start = format!("lib{name}.so.");
     let entries = fs::read_dir(dir).ok()?;
     entries.flatten().find(|entry| entry.file_name().to_string_lossy().starts_with(&start)).map(|e| e.path())
+}
+
+/// The same directory without the `..` of relocatable `.pc` files. Links are followed only where that needs it, so
+/// that a prefix which is a link stays one.
+fn straight(dir: PathBuf) -> PathBuf {
+    let crooked = dir.components().any(|part| part == Component::ParentDir);
+    if crooked { fs::canonicalize(&dir).unwrap_or(dir) } else { dir }
 }
 
 /// Whether a directory has a file whose name starts so.
