@@ -62,8 +62,8 @@ pub(crate) fn build(library: &Library, plan: &Plan<'_>) -> Result<PathBuf> {
 
 /// Some functions are written in C by hand: what takes `...` cannot be passed on, and what depends on the headers
 /// is not the engine's to know.
-fn by_hand(row: &Row) -> PathBuf {
-    place::root().join("doca-sim/libs").join(&row.name).with_extension("c")
+fn by_hand(row: &Row) -> Option<String> {
+    place::read(&place::root().join("doca-sim/libs").join(&row.name).with_extension("c")).ok()
 }
 
 fn source(library: &Library, rows: &[Row], answers: &BTreeSet<String>) -> String {
@@ -73,9 +73,12 @@ fn source(library: &Library, rows: &[Row], answers: &BTreeSet<String>) -> String
     }
     c += "\nvoid sim_not_supported(const char *name);\n";
     for row in rows {
-        if by_hand(row).exists() {
+        let below = format!("sim_{}", row.name);
+        let answered = answers.contains(&below);
+        let by_hand = by_hand(row);
+        if by_hand.as_ref().is_some_and(|text| answered || !text.contains(&below)) {
             _ = write!(c, "\n#include \"{}.c\"\n", row.name);
-        } else if answers.contains(&format!("sim_{}", row.name)) {
+        } else if answered {
             forward(&mut c, row);
         } else {
             refuse(&mut c, row);
