@@ -216,3 +216,40 @@ fn stamp(options: &Options, archive: &Path) -> Result<String> {
     }
     Ok(format!("{:016x}", hash.finish()))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn publishing_replaces_files_and_leaves_others_alone() {
+        let scratch = tempfile::tempdir().unwrap();
+        let (tree, prefix) = (scratch.path().join("tree"), scratch.path().join("prefix"));
+        place::write(&tree.join("lib/libx.so.2.1"), "new").unwrap();
+        link("libx.so.2.1", &tree.join("lib/libx.so")).unwrap();
+        place::write(&prefix.join("lib/libx.so.2.1"), "old").unwrap();
+        place::write(&prefix.join("lib/mine"), "kept").unwrap();
+        let mapped = File::open(prefix.join("lib/libx.so.2.1")).unwrap();
+
+        let files = publish(&tree, &prefix).unwrap();
+        assert_eq!(files.into_iter().collect::<Vec<_>>(), ["lib/libx.so", "lib/libx.so.2.1"]);
+        assert_eq!(fs::read_to_string(prefix.join("lib/libx.so")).unwrap(), "new");
+        assert_eq!(fs::read_to_string(prefix.join("lib/mine")).unwrap(), "kept");
+        assert_eq!(std::io::read_to_string(mapped).unwrap(), "old");
+        // A second time over its own work.
+        publish(&tree, &prefix).unwrap();
+    }
+
+    #[test]
+    fn options_are_read_and_checked() {
+        let parse = |line: &str| Options::parse(&line.split(' ').map(str::to_owned).collect::<Vec<_>>());
+        let options = parse("--prefix=/p --doca-version 3.0 --side dpu").unwrap();
+        assert_eq!(
+            (options.prefix.to_str(), options.release, options.side),
+            (Some("/p"), Release::V3_0, Side::Dpu)
+        );
+        assert!(parse("--side arm").unwrap_err().contains("host or dpu"));
+        assert!(parse("--prefix").unwrap_err().contains("needs a value"));
+        assert!(parse("--frob").unwrap_err().contains("--frob"));
+    }
+}

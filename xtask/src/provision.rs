@@ -13,6 +13,7 @@ struct Need {
 
 const COMPILER: Need =
     Need { what: "a C compiler", package: "build-essential", found: || answers("cc", "--version") };
+const CXX: Need = Need { what: "a C++ compiler", package: "g++", found: || answers("c++", "--version") };
 const PKG_CONFIG: Need =
     Need { what: "pkg-config", package: "pkg-config", found: || answers("pkg-config", "--version") };
 const LIBCLANG: Need =
@@ -33,6 +34,11 @@ pub(crate) fn sdk() -> Result {
 /// What a build of the Rust crates needs besides.
 pub(crate) fn crates() -> Result {
     ensure(&[COMPILER, RDMA_HEADERS, PKG_CONFIG, LIBCLANG])
+}
+
+/// What the whole suite needs.
+pub(crate) fn suite() -> Result {
+    ensure(&[COMPILER, CXX, RDMA_HEADERS, PKG_CONFIG, LIBCLANG])
 }
 
 /// What counting instructions needs besides.

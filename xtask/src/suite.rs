@@ -1,7 +1,7 @@
 //! `cargo sim test` without arguments: everything.
 
 use crate::sdk::Sdk;
-use crate::{Result, abi, conformance, place, process};
+use crate::{Result, abi, conformance, place, process, provision};
 use std::time::Instant;
 
 type Step = (&'static str, fn(&Sdk) -> Result);
@@ -15,6 +15,7 @@ const STEPS: &[Step] = &[
 
 /// Runs the steps and stops at the first that fails.
 pub(crate) fn run() -> Result {
+    provision::suite()?;
     let sdk = Sdk::ready()?;
     for (number, (name, step)) in STEPS.iter().enumerate() {
         println!("== {}/{} {name}", number + 1, STEPS.len());
