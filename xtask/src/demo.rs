@@ -50,7 +50,7 @@ fn rdma(sdk: &Sdk) -> Result {
 }
 
 fn example(name: &str) -> PathBuf {
-    place::target().join("debug/examples").join(name)
+    place::built("debug").join("examples").join(name)
 }
 
 fn scratch() -> Result<tempfile::TempDir> {

@@ -11,7 +11,7 @@ const PACKAGE: &str = "doca-sim-engine";
 
 /// Brings the static library up to date and says where it is.
 pub(crate) fn build() -> Result<PathBuf> {
-    let archive = place::target().join(PROFILE).join("libdoca_sim.a");
+    let archive = place::built(PROFILE).join("libdoca_sim.a");
     if !archive.exists() {
         eprintln!("building the simulator's engine");
     }

@@ -15,6 +15,15 @@ pub(crate) fn target() -> PathBuf {
     std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), |dir| root().join(dir))
 }
 
+/// Where cargo puts what it builds with a profile.
+pub(crate) fn built(profile: &str) -> PathBuf {
+    let target = target();
+    match std::env::var_os("CARGO_BUILD_TARGET") {
+        Some(triple) => target.join(triple).join(profile),
+        None => target.join(profile),
+    }
+}
+
 /// The folder below `lib/` that Debian names after the machine.
 pub(crate) fn triplet() -> String {
     format!("{}-linux-gnu", std::env::consts::ARCH)
