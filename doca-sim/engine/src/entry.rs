@@ -71,6 +71,26 @@ impl<T> In<T> {
     }
 }
 
+impl In<u64> {
+    /// The number (for example a `union doca_data`), or `None` for NULL.
+    pub fn value(&self) -> Option<u64> {
+        // SAFETY: the C functions that take a number by pointer ask for NULL or for one that can be read.
+        (!self.0.is_null()).then(|| unsafe { self.0.read_unaligned() })
+    }
+}
+
+impl In<u8> {
+    /// Bytes whose number C gave beside the pointer, or INVALID_VALUE for NULL and for none.
+    pub fn bytes(&self, len: usize) -> Res<&[u8]> {
+        if self.0.is_null() || len == 0 || isize::try_from(len).is_err() {
+            return Err(Code::INVALID_VALUE);
+        }
+        // SAFETY: not NULL, and by the C functions that take bytes and their number valid for reading during
+        // the call.
+        Ok(unsafe { std::slice::from_raw_parts(self.0, len) })
+    }
+}
+
 /// An out-parameter as C handed it to an entry: NULL or valid for one write of a `T`.
 #[repr(transparent)]
 pub struct Out<T>(*mut T);

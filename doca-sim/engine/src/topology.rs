@@ -125,13 +125,14 @@ plain!(Option<Vec<GidEntry>>, Vec<Representor>);
 
 settings! {
     /// How long the network waits, in milliseconds.
+    #[derive(Copy)]
     pub struct Timeouts, patched by TimeoutsPatch {
         /// A send-side task to a peer that does not answer fails after this.
-        transport_ms: u64 = 1000,
+        transport_timeout_ms: u32 = 1000,
         /// A send to a peer without a posted receive is retried after this.
-        rnr_step_ms: u64 = 100,
+        rnr_step_ms: u32 = 100,
         /// RDMA CM gives up after this.
-        cm_ms: u64 = 2000,
+        cm_timeout_ms: u32 = 2000,
     }
 }
 

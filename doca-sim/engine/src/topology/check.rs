@@ -7,6 +7,8 @@ use std::hash::Hash;
 
 /// Path MTUs that exist, bytes.
 const MTUS: [u32; 5] = [256, 512, 1024, 2048, 4096];
+/// Most devices of a topology: sets of devices are bit masks.
+const MAX_DEVICES: usize = 64;
 /// Largest GID table.
 const MAX_GID_TABLE: u32 = 256;
 
@@ -30,6 +32,9 @@ pub(super) fn gid_table(device: &Device) -> Result<Vec<Option<GidEntry>>, String
 
 /// Checks each device by itself, then that no address belongs to two.
 pub(super) fn topology(topology: &Topology) -> Result<(), String> {
+    if topology.devices.len() > MAX_DEVICES {
+        return Err(format!("{} devices are more than {MAX_DEVICES}", topology.devices.len()));
+    }
     topology.devices.iter().try_for_each(device)?;
     let devices = || topology.devices.iter();
     let functions = devices().filter(|d| d.func_type != FuncType::Sf);

@@ -16,7 +16,9 @@ pub(super) trait Patched {
 }
 
 /// A plain value in the file: absent, or set (also to `null`, where the type has a null).
+#[derive(Default)]
 pub(super) enum Set<T> {
+    #[default]
     Absent,
     To(T),
 }
@@ -24,12 +26,6 @@ pub(super) enum Set<T> {
 impl<T> Set<T> {
     pub(super) fn is_absent(&self) -> bool {
         matches!(self, Set::Absent)
-    }
-}
-
-impl<T> Default for Set<T> {
-    fn default() -> Self {
-        Set::Absent
     }
 }
 

@@ -42,7 +42,7 @@ fn a_patch_switches_one_thing_off() {
 #[test]
 fn a_patch_removes_adds_and_changes() {
     let topology = parse(
-        r#"{"extends": "default", "name": "mine", "timeouts": {"cm_ms": 5},
+        r#"{"extends": "default", "name": "mine", "timeouts": {"cm_timeout_ms": 5},
             "host": {"mlx5_1": null, "mlx5_0": {"ipv4": null, "rdma": {"supported": false}},
                      "mlx5_9": {"pci": "04:00.0", "iface": "e", "mac": "02:00:00:00:00:09"}},
             "dpu": {"mlx5_0": null, "mlx5_1": null, "mlx5_2": null, "mlx5_3": null}}"#,
@@ -50,7 +50,7 @@ fn a_patch_removes_adds_and_changes() {
     .unwrap();
     assert_eq!(topology.devices.iter().map(|d| d.ibdev.as_str()).collect::<Vec<_>>(), ["mlx5_0", "mlx5_9"]);
     assert_eq!(
-        (topology.name.as_str(), topology.timeouts.cm_ms, topology.timeouts.transport_ms),
+        (topology.name.as_str(), topology.timeouts.cm_timeout_ms, topology.timeouts.transport_timeout_ms),
         ("mine", 5, 1000)
     );
     assert_eq!(topology.devices[0].ipv4, None);
@@ -86,7 +86,7 @@ fn mistakes_are_named() {
         ("{} x".into(), &["trailing", "line 1 column 4"]),
         (r#"{"hots": {}}"#.into(), &["hots", "`host`", "line 1 column 7"]),
         (r#"{"extends": "defualt"}"#.into(), &["extends", "defualt"]),
-        (r#"{"timeouts": {"cm_ms": -1}}"#.into(), &["timeouts.cm_ms", "line 1"]),
+        (r#"{"timeouts": {"cm_timeout_ms": -1}}"#.into(), &["timeouts.cm_timeout_ms", "line 1"]),
         (r#"{"host": []}"#.into(), &["host", "device"]),
         (r#"{"host": {"mlx5_0": {"pci": "1:00.0"}}}"#.into(), &["host.mlx5_0.pci", "1:00.0", "line 1"]),
         (r#"{"host": {"a": {"pci": "01:00.0", "mac": "02:00:00:00:00:01"}}}"#.into(), &["host.a", "`iface`"]),
