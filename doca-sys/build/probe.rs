@@ -295,7 +295,7 @@ fn one_version(
 /// Refuses libraries of another architecture than the target's, going by the name of their directory.
 fn right_arch(dirs: &[PathBuf], arch: &str, chosen: &Rc<Chosen>) -> Result<(), Failure> {
     for dir in dirs.iter().filter(|dir| holds(dir, "libdoca")) {
-        let named = dir.iter().filter_map(|part| part.to_str()?.strip_suffix("-linux-gnu")).last();
+        let named = dir.iter().filter_map(|part| part.to_str()?.strip_suffix("-linux-gnu")).next_back();
         if let Some(found) = named.filter(|found| *found != arch) {
             let (found, target) = (found.to_owned(), arch.to_owned());
             return Err(Failure::WrongArch { found, target, path: dir.clone(), chosen: chosen.clone() });

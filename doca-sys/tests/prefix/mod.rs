@@ -12,7 +12,7 @@ const WRAPPERS: [&str; 3] = [
 ];
 
 /// An installation in a directory of its own, gone when dropped.
-pub struct Prefix {
+pub(crate) struct Prefix {
     dir: TempDir,
     libdir: String,
     extra: String,
@@ -20,12 +20,12 @@ pub struct Prefix {
 
 impl Prefix {
     /// Headers of a release, but no module and no library yet.
-    pub fn new(version: &str) -> Self {
+    pub(crate) fn new(version: &str) -> Self {
         Self::at("lib/x86_64-linux-gnu", version)
     }
 
     /// The same with libraries and modules in another directory of the prefix.
-    pub fn at(libdir: &str, version: &str) -> Self {
+    pub(crate) fn at(libdir: &str, version: &str) -> Self {
         let prefix = Prefix {
             dir: tempfile::tempdir().expect("a temporary directory"),
             libdir: libdir.to_owned(),
@@ -44,7 +44,7 @@ impl Prefix {
     }
 
     /// A whole installation with one module for each library.
-    pub fn split(version: &str) -> Self {
+    pub(crate) fn split(version: &str) -> Self {
         let prefix = Self::new(version);
         for library in ["common", "rdma", "sta"] {
             prefix.part(library, version);
@@ -53,19 +53,19 @@ impl Prefix {
     }
 
     /// Marks the modules that are added from here on with a line of their own.
-    pub fn with_line(mut self, line: &str) -> Self {
+    pub(crate) fn with_line(mut self, line: &str) -> Self {
         self.extra = format!("{line}\n");
         self
     }
 
     /// Adds a library and its module.
-    pub fn part(&self, library: &str, version: &str) {
+    pub(crate) fn part(&self, library: &str, version: &str) {
         self.library(&format!("doca_{library}"));
         self.module(&format!("doca-{library}"), version, &format!("-ldoca_{library}"));
     }
 
     /// Adds a module that prints these linker flags.
-    pub fn module(&self, name: &str, version: &str, libs: &str) {
+    pub(crate) fn module(&self, name: &str, version: &str, libs: &str) {
         let (prefix, libdir, extra) = (self.path().display(), &self.libdir, &self.extra);
         let text = format!(
             "prefix={prefix}\nlibdir=${{prefix}}/{libdir}\nincludedir=${{prefix}}/include\n{extra}\n\
@@ -76,38 +76,38 @@ impl Prefix {
     }
 
     /// Adds or replaces a header.
-    pub fn header(&self, name: &str, text: &str) {
+    pub(crate) fn header(&self, name: &str, text: &str) {
         fs::write(self.include().join(name), text).expect("a header");
     }
 
     /// Adds a library with nothing in it, which is enough to be found.
-    pub fn library(&self, name: &str) {
+    pub(crate) fn library(&self, name: &str) {
         self.library_of(name, b"");
     }
 
     /// Adds a library with these bytes.
-    pub fn library_of(&self, name: &str, bytes: &[u8]) {
+    pub(crate) fn library_of(&self, name: &str, bytes: &[u8]) {
         fs::write(self.libraries().join(format!("lib{name}.so")), bytes).expect("a library");
     }
 
     /// Removes a file, given by its path below the prefix.
-    pub fn remove(&self, path: impl AsRef<Path>) {
+    pub(crate) fn remove(&self, path: impl AsRef<Path>) {
         fs::remove_file(self.path().join(path)).expect("a file that was there");
     }
 
-    pub fn path(&self) -> &Path {
+    pub(crate) fn path(&self) -> &Path {
         self.dir.path()
     }
 
-    pub fn include(&self) -> PathBuf {
+    pub(crate) fn include(&self) -> PathBuf {
         self.path().join("include")
     }
 
-    pub fn libraries(&self) -> PathBuf {
+    pub(crate) fn libraries(&self) -> PathBuf {
         self.path().join(&self.libdir)
     }
 
-    pub fn modules(&self) -> PathBuf {
+    pub(crate) fn modules(&self) -> PathBuf {
         self.libraries().join("pkgconfig")
     }
 }
