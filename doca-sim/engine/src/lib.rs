@@ -16,9 +16,21 @@
 //! any function on the object that is calling it.
 
 pub mod abi;
+pub mod access;
+pub mod buf;
 pub mod code;
+pub mod ctx;
 pub mod dev;
 pub mod entry;
 pub mod fabric;
+pub mod inventory;
+mod lock;
 pub mod log;
+pub mod mmap;
+pub mod pool;
+pub mod pe;
+pub mod profile;
+pub mod rdma;
+pub mod task;
 pub mod topology;
+pub mod watchdog;

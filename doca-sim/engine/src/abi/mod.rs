@@ -1,4 +1,12 @@
 //! The exported functions, one file per public header.
 
+pub mod buf;
+pub mod buf_inventory;
+pub mod buf_pool;
+pub mod ctx;
 pub mod dev;
+pub mod mmap;
+pub mod pe;
+pub mod rdma;
+pub mod rdma_tasks;
 pub mod unsupported;

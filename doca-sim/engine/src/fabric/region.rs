@@ -1,9 +1,23 @@
-//! Registered memory: the table of regions in this process's adapter.
+//! Registered memory: the table of regions in each adapter, and copies between processes.
+//!
+//! A copy pins the region first: it takes a hazard slot in the adapter of the process that owns the memory, looks
+//! whether the region is still registered, and only then touches memory. Unregistering withdraws the region and
+//! waits until no hazard names it, so memory is never written after its owner took it back.
 
-use crate::code::Res;
+use super::ProcId;
+use super::process::{self, MAX_HAZARDS, MAX_REGIONS, Process};
+use super::shm::Shared;
+use crate::code::{Code, Res};
+use std::collections::HashMap;
+use std::fs::{File, OpenOptions};
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::{FileExt, MetadataExt};
+use std::ptr::NonNull;
+use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
+use std::sync::{Arc, Mutex};
 
 /// A slot of a process's region table and the generation that makes a stale reference recognisable.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct RegionId {
     /// Slot in the region table.
     pub index: u32,
@@ -11,13 +25,462 @@ pub struct RegionId {
     pub generation: u32,
 }
 
+impl RegionId {
+    /// As one number for shared memory.
+    pub fn bits(self) -> u64 {
+        u64::from(self.index) << 32 | u64::from(self.generation)
+    }
+
+    /// From shared memory.
+    pub fn from_bits(bits: u64) -> Self {
+        RegionId { index: (bits >> 32) as u32, generation: bits as u32 }
+    }
+}
+
+/// A region in the adapter's table.
+#[repr(C)]
+pub(super) struct Slot {
+    /// Generation, shifted left by one; the low bit is set while the region is registered.
+    state: AtomicU64,
+    addr: AtomicU64,
+    len: AtomicU64,
+    access: AtomicU64,
+    /// Descriptor of the sealed memfd that the range is a mapping of, plus one; zero for other memory.
+    file: AtomicU64,
+    file_offset: AtomicU64,
+    file_inode: AtomicU64,
+    _reserved: AtomicU64,
+}
+// SAFETY: atomic integers only.
+unsafe impl Shared for Slot {}
+
+/// A copy under way.
+#[repr(C)]
+pub(super) struct Hazard {
+    holder: AtomicU64,
+    region: AtomicU64,
+}
+// SAFETY: atomic integers only.
+unsafe impl Shared for Hazard {}
+
+/// Why memory cannot be reached; what a NIC would answer with a remote access error.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Refusal {
+    /// The region was never registered or is not any more.
+    Gone,
+    /// The range is not inside the region.
+    Bounds,
+    /// The region lacks this `DOCA_ACCESS_FLAG_*`.
+    Access(u32),
+    /// The kernel refused: the memory is not mapped, or the process is gone.
+    Fault,
+}
+
+struct Table {
+    next: u32,
+    free: Vec<RegionId>,
+}
+
+static TABLE: Mutex<Table> = Mutex::new(Table { next: 0, free: Vec::new() });
+
 /// Makes `[addr, addr + len)` of this process reachable for RDMA, with `DOCA_ACCESS_FLAG_*` rights.
 pub fn register(addr: usize, len: usize, access: u32) -> Res<RegionId> {
-    let _ = (addr, len, access);
-    Ok(RegionId { index: 0, generation: 0 })
+    let process = process::local()?;
+    let mut table = TABLE.lock().map_err(|_| Code::UNEXPECTED)?;
+    let id = match table.free.pop() {
+        Some(id) => RegionId { index: id.index, generation: id.generation.wrapping_add(1) },
+        None if (table.next as usize) < MAX_REGIONS => {
+            table.next += 1;
+            RegionId { index: table.next - 1, generation: 1 }
+        }
+        None => return Err(Code::NO_MEMORY),
+    };
+    let slot = &process.regions()[id.index as usize];
+    let backing = backing_file(addr, len);
+    slot.addr.store(addr as u64, SeqCst);
+    slot.len.store(len as u64, SeqCst);
+    slot.access.store(access.into(), SeqCst);
+    slot.file.store(backing.as_ref().map_or(0, |b| b.fd as u64 + 1), SeqCst);
+    slot.file_offset.store(backing.as_ref().map_or(0, |b| b.offset), SeqCst);
+    slot.file_inode.store(backing.as_ref().map_or(0, |b| b.inode), SeqCst);
+    slot.state.store(u64::from(id.generation) << 1 | 1, SeqCst);
+    Ok(id)
 }
 
 /// Withdraws a region and waits until no peer is copying from or to it any more.
 pub fn unregister(id: RegionId) {
-    let _ = id;
+    let Ok(process) = process::local() else { return };
+    process.regions()[id.index as usize].state.store(u64::from(id.generation) << 1, SeqCst);
+    let used = (process.header().hazards_used.load(SeqCst) as usize).min(MAX_HAZARDS);
+    for hazard in &process.hazards()[..used] {
+        let mut spins = 0u32;
+        while hazard.region.load(SeqCst) == id.bits() {
+            let holder = hazard.holder.load(SeqCst);
+            if holder == 0 {
+                break;
+            }
+            spins += 1;
+            if spins % 1024 == 0 && !process::lives(ProcId::from_bits(holder)) {
+                hazard.release(holder);
+            }
+            std::thread::yield_now();
+        }
+    }
+    if let Ok(mut table) = TABLE.lock() {
+        table.free.push(id);
+    }
+}
+
+impl Hazard {
+    fn release(&self, holder: u64) {
+        self.region.store(0, SeqCst);
+        let _ = self.holder.compare_exchange(holder, 0, SeqCst, SeqCst);
+    }
+}
+
+/// A stretch of registered memory.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Piece {
+    /// Address in the owner's address space.
+    pub addr: u64,
+    /// Bytes.
+    pub len: u64,
+    /// The region that covers it.
+    pub region: RegionId,
+}
+
+/// A piece that may be touched until the pin is dropped.
+pub struct Pin<'a> {
+    process: &'a Process,
+    hazard: &'a Hazard,
+    me: u64,
+    place: Place,
+    /// Whether every accessor maps the same pages, so that CPU atomics are atomic for all of them.
+    pub coherent: bool,
+    _mapped: Option<Arc<Mapped>>,
+}
+
+/// Where the bytes are for this process.
+#[derive(Clone, Copy)]
+enum Place {
+    Here(usize),
+    There(u64),
+}
+
+impl Drop for Pin<'_> {
+    fn drop(&mut self) {
+        self.hazard.release(self.me);
+    }
+}
+
+/// Pins a piece of a process's memory for an access that needs the rights in `access`.
+pub fn pin(process: &Process, piece: Piece, access: u32) -> Result<Pin<'_>, Refusal> {
+    let me = process::local().map_err(|_| Refusal::Fault)?.id().bits();
+    let slot = process.regions().get(piece.region.index as usize).ok_or(Refusal::Gone)?;
+    let hazard = take_hazard(process, me, piece.region);
+    let mut pin = Pin { process, hazard, me, place: Place::Here(0), coherent: false, _mapped: None };
+    if slot.state.load(SeqCst) != u64::from(piece.region.generation) << 1 | 1 {
+        return Err(Refusal::Gone);
+    }
+    let (addr, len) = (slot.addr.load(SeqCst), slot.len.load(SeqCst));
+    let inside = piece.addr >= addr
+        && piece.addr.checked_add(piece.len).is_some_and(|end| addr.checked_add(len).is_some_and(|e| end <= e));
+    if !inside {
+        return Err(Refusal::Bounds);
+    }
+    let granted = slot.access.load(SeqCst) as u32;
+    if access & !granted != 0 {
+        return Err(Refusal::Access(access & !granted));
+    }
+    let file = slot.file.load(SeqCst);
+    pin.coherent = file != 0;
+    pin.place = if process.is_local() {
+        Place::Here(piece.addr as usize)
+    } else if file != 0 && let Some(mapped) = process.memory().map(process, piece.region, slot) {
+        let at = mapped.base.as_ptr() as usize + (piece.addr - addr) as usize;
+        pin._mapped = Some(mapped);
+        Place::Here(at)
+    } else {
+        pin.coherent = false;
+        Place::There(piece.addr)
+    };
+    Ok(pin)
+}
+
+fn take_hazard<'a>(process: &'a Process, me: u64, region: RegionId) -> &'a Hazard {
+    let mut tries = 0u32;
+    loop {
+        for (index, hazard) in process.hazards().iter().enumerate() {
+            if hazard.holder.compare_exchange(0, me, SeqCst, SeqCst).is_ok() {
+                process.header().hazards_used.fetch_max(index as u32 + 1, SeqCst);
+                hazard.region.store(region.bits(), SeqCst);
+                return hazard;
+            }
+        }
+        // All slots taken: some holders may be dead.
+        tries += 1;
+        if tries % 64 == 0 {
+            for hazard in process.hazards() {
+                let holder = hazard.holder.load(SeqCst);
+                if holder != 0 && !process::lives(ProcId::from_bits(holder)) {
+                    hazard.release(holder);
+                }
+            }
+        }
+        std::thread::yield_now();
+    }
+}
+
+impl Pin<'_> {
+    /// Copies `len` bytes from one pinned piece to another, at these offsets.
+    pub fn copy_to(&self, offset: u64, to: &Pin<'_>, to_offset: u64, len: usize) -> Result<(), Refusal> {
+        match (self.place, to.place) {
+            (Place::Here(from), Place::Here(into)) => {
+                // SAFETY: both ranges are registered and pinned: the owner has promised that they stay mapped while
+                // registered, and the pins keep them registered. `memmove` is opaque to the compiler, as it must
+                // be: other processes may change the bytes meanwhile, which tears data but nothing else.
+                unsafe {
+                    libc::memmove(
+                        (into + to_offset as usize) as *mut libc::c_void,
+                        (from + offset as usize) as *const libc::c_void,
+                        len,
+                    )
+                };
+                Ok(())
+            }
+            (Place::Here(from), Place::There(into)) => {
+                to.process.memory().transfer(from + offset as usize, into + to_offset, len, Way::Out)
+            }
+            (Place::There(from), Place::Here(into)) => {
+                self.process.memory().transfer(into + to_offset as usize, from + offset, len, Way::In)
+            }
+            (Place::There(from), Place::There(into)) => {
+                let mut done = 0;
+                let mut bounce = [0u8; 16 * 1024];
+                while done < len {
+                    let step = bounce.len().min(len - done);
+                    let chunk = &mut bounce[..step];
+                    self.process.memory().read(from + offset + done as u64, chunk).map_err(|_| Refusal::Fault)?;
+                    let here = chunk.as_ptr() as usize;
+                    to.process.memory().transfer(here, into + to_offset + done as u64, step, Way::Out)?;
+                    done += step;
+                }
+                Ok(())
+            }
+        }
+    }
+
+    /// Applies `change` to the aligned 8 bytes at the start of the piece and gives the value before. Atomic against
+    /// every other call of this function on that memory; where the pages are shared, against the CPU too.
+    pub fn update(&self, change: impl Fn(u64) -> Option<u64>) -> Result<u64, Refusal> {
+        if self.coherent && let Place::Here(at) = self.place {
+            // SAFETY: pinned, 8-byte aligned (the caller checked), and shared by mapping, so all accesses of
+            // others that can race are atomic ones of this function or of programs that chose to.
+            let cell = unsafe { &*(at as *const AtomicU64) };
+            return Ok(cell.fetch_update(SeqCst, SeqCst, &change).unwrap_or_else(|before| before));
+        }
+        let _serial = self.process.lock_atomics();
+        match self.place {
+            Place::Here(at) => {
+                // SAFETY: pinned and aligned; RDMA atomics to this memory are serialized by the adapter's lock.
+                let cell = unsafe { &*(at as *const AtomicU64) };
+                let before = cell.load(SeqCst);
+                if let Some(after) = change(before) {
+                    cell.store(after, SeqCst);
+                }
+                Ok(before)
+            }
+            Place::There(at) => {
+                let mut bytes = [0u8; 8];
+                self.process.memory().read(at, &mut bytes).map_err(|_| Refusal::Fault)?;
+                let before = u64::from_ne_bytes(bytes);
+                if let Some(after) = change(before) {
+                    let bytes = after.to_ne_bytes();
+                    self.process.memory().transfer(bytes.as_ptr() as usize, at, 8, Way::Out)?;
+                }
+                Ok(before)
+            }
+        }
+    }
+
+    /// Writes a number to the first 8 bytes of the piece.
+    pub fn put(&self, value: u64) -> Result<(), Refusal> {
+        let bytes = value.to_ne_bytes();
+        match self.place {
+            Place::Here(at) => {
+                // SAFETY: pinned, at least 8 bytes long; unaligned is fine for memmove.
+                unsafe { libc::memmove(at as *mut libc::c_void, bytes.as_ptr().cast(), 8) };
+                Ok(())
+            }
+            Place::There(at) => self.process.memory().transfer(bytes.as_ptr() as usize, at, 8, Way::Out),
+        }
+    }
+}
+
+/// How this process reaches another one's memory, or its own.
+#[derive(Debug)]
+pub enum Memory {
+    /// It is this process.
+    Own,
+    /// `/proc/PID/mem`, which is bound to the address space: it cannot lead to a later process with the same pid.
+    Other {
+        /// The descriptor.
+        file: File,
+        /// Mappings of that process's shared regions.
+        mapped: Mutex<HashMap<RegionId, Arc<Mapped>>>,
+    },
+}
+
+/// A shared region of another process, mapped here.
+#[derive(Debug)]
+pub struct Mapped {
+    base: NonNull<u8>,
+    mapping: (usize, usize),
+}
+// SAFETY: a plain address range; accessed by memmove and atomics only.
+unsafe impl Send for Mapped {}
+// SAFETY: as above.
+unsafe impl Sync for Mapped {}
+
+impl Drop for Mapped {
+    fn drop(&mut self) {
+        // SAFETY: our own mapping; pins that point into it hold an Arc of it.
+        unsafe { libc::munmap(self.mapping.0 as *mut libc::c_void, self.mapping.1) };
+    }
+}
+
+#[derive(Clone, Copy, PartialEq)]
+enum Way {
+    In,
+    Out,
+}
+
+impl Memory {
+    /// Opens another process's memory.
+    pub fn open(pid: u32) -> Res<Memory> {
+        let file = OpenOptions::new().read(true).write(true).open(format!("/proc/{pid}/mem")).map_err(|e| {
+            crate::log::error!(
+                "cannot reach the memory of process {pid}: {e}. Both processes must belong to the same user and be \
+                 in the same PID namespace, and kernel.yama.ptrace_scope must be 0 or 1"
+            );
+            Code::NOT_PERMITTED
+        })?;
+        Ok(Memory::Other { file, mapped: Mutex::new(HashMap::new()) })
+    }
+
+    /// Reads from the other process, outside any region. (For proofs of identity.)
+    pub fn read(&self, addr: u64, into: &mut [u8]) -> Res {
+        match self {
+            Memory::Own => Err(Code::UNEXPECTED),
+            Memory::Other { file, .. } => file.read_exact_at(into, addr).map_err(|_| Code::NOT_FOUND),
+        }
+    }
+
+    /// Moves bytes between this process (`here`, pinned or on our stack) and the other one (`there`).
+    fn transfer(&self, here: usize, there: u64, len: usize, way: Way) -> Result<(), Refusal> {
+        let Memory::Other { file, .. } = self else { return Err(Refusal::Fault) };
+        let mut done = 0usize;
+        while done < len {
+            let (ptr, at) = ((here + done) as *mut libc::c_void, (there + done as u64) as libc::off_t);
+            // SAFETY: `here` is pinned or local for the whole length; the kernel checks the other side.
+            let moved = unsafe {
+                match way {
+                    Way::In => libc::pread(file.as_raw_fd(), ptr, len - done, at),
+                    Way::Out => libc::pwrite(file.as_raw_fd(), ptr, len - done, at),
+                }
+            };
+            match moved {
+                n if n > 0 => done += n as usize,
+                -1 if std::io::Error::last_os_error().kind() == std::io::ErrorKind::Interrupted => {}
+                _ => return Err(Refusal::Fault),
+            }
+        }
+        Ok(())
+    }
+
+    /// Maps a shared region of the other process, or finds the mapping.
+    fn map(&self, process: &Process, id: RegionId, slot: &Slot) -> Option<Arc<Mapped>> {
+        let Memory::Other { mapped, .. } = self else { return None };
+        let mut mapped = mapped.lock().ok()?;
+        if let Some(known) = mapped.get(&id) {
+            return Some(known.clone());
+        }
+        let fd = slot.file.load(SeqCst).checked_sub(1)?;
+        let (offset, len) = (slot.file_offset.load(SeqCst), slot.len.load(SeqCst));
+        let path = format!("/proc/{}/fd/{fd}", process.reference().pid);
+        let file = OpenOptions::new().read(true).write(true).open(path).ok()?;
+        let meta = file.metadata().ok()?;
+        // SAFETY: plain system call on our descriptor.
+        let seals = unsafe { libc::fcntl(file.as_raw_fd(), libc::F_GET_SEALS) };
+        let sealed = seals >= 0 && seals & libc::F_SEAL_SHRINK != 0;
+        let fits = offset.checked_add(len).is_some_and(|end| end <= meta.len());
+        if !sealed || !fits || meta.ino() != slot.file_inode.load(SeqCst) {
+            return None;
+        }
+        let skip = offset % 4096;
+        let length = usize::try_from(len + skip).ok()?;
+        // SAFETY: a new shared mapping of a file that cannot shrink below it.
+        let base = unsafe {
+            libc::mmap(
+                std::ptr::null_mut(),
+                length,
+                libc::PROT_READ | libc::PROT_WRITE,
+                libc::MAP_SHARED,
+                file.as_raw_fd(),
+                (offset - skip) as libc::off_t,
+            )
+        };
+        if base == libc::MAP_FAILED {
+            return None;
+        }
+        let start = NonNull::new((base as usize + skip as usize) as *mut u8)?;
+        let entry = Arc::new(Mapped { base: start, mapping: (base as usize, length) });
+        let regions = process.regions();
+        mapped.retain(|id, _| {
+            regions[id.index as usize].state.load(SeqCst) == u64::from(id.generation) << 1 | 1
+        });
+        mapped.insert(id, entry.clone());
+        Some(entry)
+    }
+}
+
+struct BackingFile {
+    fd: i32,
+    offset: u64,
+    inode: u64,
+}
+
+/// The sealed memfd of which the range is a shared mapping, if it is one and the program still holds it.
+fn backing_file(addr: usize, len: usize) -> Option<BackingFile> {
+    if addr % 4096 != 0 {
+        return None;
+    }
+    let maps = std::fs::read_to_string("/proc/self/maps").ok()?;
+    let (offset, inode) = maps.lines().find_map(|line| {
+        let mut words = line.split_ascii_whitespace();
+        let (start, end) = words.next()?.split_once('-')?;
+        let (start, end) = (usize::from_str_radix(start, 16).ok()?, usize::from_str_radix(end, 16).ok()?);
+        if addr < start || addr >= end || addr + len > end {
+            return None;
+        }
+        let shared = words.next()? == "rw-s";
+        let offset = u64::from_str_radix(words.next()?, 16).ok()?;
+        let _device = words.next()?;
+        let inode: u64 = words.next()?.parse().ok()?;
+        let memfd = words.next()?.starts_with("/memfd:");
+        (shared && memfd).then_some((offset + (addr - start) as u64, inode))
+    })?;
+    std::fs::read_dir("/proc/self/fd").ok()?.flatten().find_map(|entry| {
+        let fd: i32 = entry.file_name().to_str()?.parse().ok()?;
+        // SAFETY: all-zero is a valid `stat`.
+        let mut stat: libc::stat = unsafe { std::mem::zeroed() };
+        // SAFETY: writes to a local; a descriptor that is closed meanwhile gives an error.
+        if unsafe { libc::fstat(fd, &mut stat) } != 0 || stat.st_ino != inode {
+            return None;
+        }
+        // SAFETY: plain system call.
+        let seals = unsafe { libc::fcntl(fd, libc::F_GET_SEALS) };
+        let sealed = seals >= 0 && seals & libc::F_SEAL_SHRINK != 0;
+        sealed.then_some(BackingFile { fd, offset, inode })
+    })
 }

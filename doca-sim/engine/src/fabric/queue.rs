@@ -1,0 +1,727 @@
+//! The NIC: executes the operation at the head of a send queue.
+//!
+//! Whoever comes by does it: the sender when it submits or progresses, its peer when it posts a receive or connects.
+//! So a one-sided operation needs nothing of its target, and a sender that is blocked elsewhere is still served.
+//! Operations of one connection are executed strictly in order, each under a claim that names its executor.
+
+use super::context::{self, ContextView, FarEnd, Link, LinkId, ReceiveEntry, SendEntry, SharedPiece};
+use super::process::{self, Process};
+use super::region::{self, Piece, Pin, Refusal, RegionId};
+use super::word::{Phase, Word};
+use super::{ProcId, clock};
+use crate::code::Res;
+use std::sync::atomic::Ordering::SeqCst;
+
+/// Right of local devices to write.
+pub const LOCAL_WRITE: u32 = 1;
+/// Right of peers to read.
+pub const RDMA_READ: u32 = 2;
+/// Right of peers to write.
+pub const RDMA_WRITE: u32 = 4;
+/// Right of peers to perform atomics.
+pub const RDMA_ATOMIC: u32 = 8;
+
+/// What a send queue entry asks for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Operation {
+    /// A message into the peer's next receive.
+    Send = 1,
+    /// The same with immediate data.
+    SendImmediate = 2,
+    /// From remote memory into local pieces.
+    Read = 3,
+    /// From local pieces into remote memory.
+    Write = 4,
+    /// The same, then consumes a receive and hands it immediate data.
+    WriteImmediate = 5,
+    /// Compare and swap 8 remote bytes.
+    CompareSwap = 6,
+    /// Add to 8 remote bytes.
+    FetchAdd = 7,
+}
+
+impl Operation {
+    fn of(number: u32) -> Option<Operation> {
+        use Operation::*;
+        [Send, SendImmediate, Read, Write, WriteImmediate, CompareSwap, FetchAdd]
+            .into_iter()
+            .find(|op| *op as u32 == number)
+    }
+
+    /// The right that the target must have granted.
+    pub fn needs(self) -> Option<u32> {
+        match self {
+            Operation::Send | Operation::SendImmediate => None,
+            Operation::Read => Some(RDMA_READ),
+            Operation::Write | Operation::WriteImmediate => Some(RDMA_WRITE),
+            Operation::CompareSwap | Operation::FetchAdd => Some(RDMA_ATOMIC),
+        }
+    }
+}
+
+/// How an entry ended.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Outcome {
+    /// Well.
+    Success = 1,
+    /// Not executed: the connection broke or its context stopped.
+    Flushed = 2,
+    /// The task's own memory could not be reached.
+    LocalAccess = 3,
+    /// The target has not granted the right.
+    Refused = 4,
+    /// The target's memory is not registered, or not that far.
+    RemoteAddress = 5,
+    /// A message larger than the receive that it met.
+    Length = 6,
+    /// No receive was posted for as long as the sender was willing to retry.
+    ReceiverNotReady = 7,
+    /// The peer did not answer.
+    Unreachable = 8,
+    /// An atomic at an address that is not a multiple of 8.
+    Misaligned = 9,
+    /// The process that was executing it died.
+    Abandoned = 10,
+}
+
+impl Outcome {
+    /// From shared memory; anything unknown counts as abandoned.
+    pub fn of(number: u32) -> Outcome {
+        use Outcome::*;
+        [
+            Success,
+            Flushed,
+            LocalAccess,
+            Refused,
+            RemoteAddress,
+            Length,
+            ReceiverNotReady,
+            Unreachable,
+            Misaligned,
+        ]
+        .into_iter()
+        .find(|outcome| *outcome as u32 == number)
+        .unwrap_or(Abandoned)
+    }
+}
+
+/// Why the head of a queue cannot be executed yet.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Wait {
+    /// The peer is not connected, not reachable, or gone.
+    Peer = 1,
+    /// The peer has posted no receive.
+    Receive = 2,
+}
+
+enum Step {
+    Done(Outcome),
+    Wait(Wait),
+}
+
+/// A send-side operation to be posted.
+#[derive(Clone, Copy, Debug)]
+pub struct Post {
+    /// What to do.
+    pub operation: Operation,
+    /// Immediate data.
+    pub immediate: u32,
+    /// Bytes to move.
+    pub length: u64,
+    /// Remote memory of one-sided operations.
+    pub remote: Piece,
+    /// Compare or add.
+    pub first: u64,
+    /// Swap.
+    pub second: u64,
+}
+
+impl Post {
+    /// A message of so many bytes.
+    pub fn message(operation: Operation, length: u64, immediate: u32) -> Post {
+        let nowhere = Piece { addr: 0, len: 0, region: RegionId { index: 0, generation: 0 } };
+        Post { operation, immediate, length, remote: nowhere, first: 0, second: 0 }
+    }
+}
+
+/// Posts an operation at the owner's next position, which it knows to be free. Does not execute it.
+pub fn post_send(own: &ContextView, link: u32, position: u64, post: &Post, pieces: impl Iterator<Item = Piece>) {
+    let (entry, room, lap) = own.send_entry(link, position);
+    entry.operation.store(post.operation as u32, SeqCst);
+    entry.immediate.store(post.immediate, SeqCst);
+    entry.length.store(post.length, SeqCst);
+    entry.remote_addr.store(post.remote.addr, SeqCst);
+    entry.remote_region.store(post.remote.region.bits(), SeqCst);
+    entry.first.store(post.first, SeqCst);
+    entry.second.store(post.second, SeqCst);
+    entry.since.store(0, SeqCst);
+    entry.wait.store(0, SeqCst);
+    entry.pieces.store(write_pieces(room, pieces), SeqCst);
+    entry.state.set(Word::new(Phase::Posted, lap));
+    if let Some(link) = own.link(link) {
+        link.tail.store(position + 1, SeqCst);
+    }
+}
+
+/// Posts a receive at the owner's next position, which it knows to be free.
+pub fn post_receive(own: &ContextView, position: u64, pieces: impl Iterator<Item = Piece>) {
+    let (entry, room, lap) = own.receive_entry(position);
+    entry.pieces.store(write_pieces(room, pieces), SeqCst);
+    entry.state.set(Word::new(Phase::Posted, lap));
+    own.receive_cursors().1.store(position + 1, SeqCst);
+}
+
+fn write_pieces(room: &[SharedPiece], pieces: impl Iterator<Item = Piece>) -> u32 {
+    let mut count = 0;
+    for (slot, piece) in room.iter().zip(pieces) {
+        slot.set(piece);
+        count += 1;
+    }
+    count
+}
+
+/// Executes what can be executed at the head of a link's send queue. `receiver` is the context of its far end, if it
+/// can be reached at all.
+pub fn pump(sender: &ContextView, index: u32, receiver: Option<&ContextView>) {
+    let Some(link) = sender.link(index) else { return };
+    let Ok(me) = process::local().map(|process| process.id()) else { return };
+    loop {
+        let head = link.head.load(SeqCst);
+        if head >= link.tail.load(SeqCst) {
+            return;
+        }
+        let (entry, pieces, lap) = sender.send_entry(index, head);
+        let found = entry.state.get();
+        if found == Word::new(Phase::Done, lap) {
+            let _ = link.head.compare_exchange(head, head + 1, SeqCst, SeqCst);
+            continue;
+        }
+        if !context::is_posted(found, lap) {
+            return;
+        }
+        if !entry.state.swap(found, Word::claimed(me, lap)) {
+            continue;
+        }
+        let step = match link.state() {
+            context::LinkState::Error | context::LinkState::Free => Step::Done(Outcome::Flushed),
+            context::LinkState::Init => Step::Wait(Wait::Peer),
+            context::LinkState::Ready => {
+                execute(&Ends { sender, index, link, entry, pieces, me }, receiver)
+            }
+        };
+        match step {
+            Step::Done(outcome) => {
+                finish(sender, index, link, entry, lap, outcome);
+                let _ = link.head.compare_exchange(head, head + 1, SeqCst, SeqCst);
+                if outcome != Outcome::Success {
+                    link.fail();
+                }
+                if !sender.process().is_local() {
+                    sender.notify();
+                }
+            }
+            Step::Wait(reason) => {
+                if entry.wait.swap(reason as u64, SeqCst) != reason as u64 {
+                    entry.since.store(clock::now(), SeqCst);
+                }
+                entry.state.set(Word::new(Phase::Posted, lap));
+                // What it waits for may have come while it was claimed, when its bringer had to leave it alone.
+                if !can_go_on(link, reason, receiver) {
+                    return;
+                }
+            }
+        }
+    }
+}
+
+fn finish(sender: &ContextView, index: u32, _link: &Link, entry: &SendEntry, lap: u64, outcome: Outcome) {
+    entry.outcome.store(outcome as u32, SeqCst);
+    entry.state.set(Word::new(Phase::Done, lap));
+    context::set_bit(sender.active(), index);
+}
+
+/// Ends the head of the owner's queue with an outcome if nobody is executing it: for timeouts, and for claimants that
+/// have died.
+pub fn fail_head(own: &ContextView, index: u32, outcome: Outcome) {
+    let Some(link) = own.link(index) else { return };
+    let Ok(me) = process::local().map(|process| process.id()) else { return };
+    let head = link.head.load(SeqCst);
+    if head >= link.tail.load(SeqCst) {
+        return;
+    }
+    let (entry, _, lap) = own.send_entry(index, head);
+    let found = entry.state.get();
+    let free = context::is_posted(found, lap)
+        || found.phase() == Phase::Claimed && found.claimant() != me && !process::lives(found.claimant());
+    if free && entry.state.swap(found, Word::claimed(me, lap)) {
+        link.fail();
+        finish(own, index, link, entry, lap, outcome);
+        let _ = link.head.compare_exchange(head, head + 1, SeqCst, SeqCst);
+    }
+}
+
+/// What keeps the head of the owner's queue.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Head {
+    /// Nothing is queued.
+    Idle,
+    /// It can be executed, or is being executed by a living process.
+    Moving,
+    /// It waits, since a time in nanoseconds.
+    Waiting(Wait, u64),
+    /// Its claimant died.
+    Orphaned,
+}
+
+/// Looks at the head of the owner's queue.
+pub fn head(own: &ContextView, index: u32) -> Head {
+    let Some(link) = own.link(index) else { return Head::Idle };
+    let at = link.head.load(SeqCst);
+    if at >= link.tail.load(SeqCst) {
+        return Head::Idle;
+    }
+    let (entry, _, _) = own.send_entry(index, at);
+    let found = entry.state.get();
+    match found.phase() {
+        Phase::Claimed if !process::lives(found.claimant()) => Head::Orphaned,
+        Phase::Posted => match (entry.wait.load(SeqCst), entry.since.load(SeqCst)) {
+            (1, since) => Head::Waiting(Wait::Peer, since),
+            (2, since) => Head::Waiting(Wait::Receive, since),
+            _ => Head::Moving,
+        },
+        _ => Head::Moving,
+    }
+}
+
+/// A claimed entry and who it belongs to.
+struct Ends<'a> {
+    sender: &'a ContextView,
+    index: u32,
+    link: &'a Link,
+    entry: &'a SendEntry,
+    pieces: &'a [SharedPiece],
+    me: ProcId,
+}
+
+fn far_link<'a>(link: &Link, receiver: Option<&'a ContextView>) -> Option<(&'a ContextView, &'a Link, LinkId)> {
+    let receiver = receiver?;
+    let FarEnd { context, link: id, .. } = link.far();
+    let far = receiver.named_link(id)?;
+    (receiver.id() == context && receiver.is_open()).then_some((receiver, far, id))
+}
+
+/// Whether the far end is set up for this connection, and for no other.
+fn is_connected(ends: &Ends<'_>, far: &Link) -> bool {
+    let back = far.far();
+    far.state() == context::LinkState::Ready
+        && back.process == ends.sender.process().id().bits()
+        && back.context == ends.sender.id()
+        && back.link == LinkId { index: ends.index, generation: ends.link.generation.load(SeqCst) }
+}
+
+fn can_go_on(link: &Link, reason: Wait, receiver: Option<&ContextView>) -> bool {
+    if link.state() != context::LinkState::Ready {
+        return false;
+    }
+    let Some((receiver, far, _)) = far_link(link, receiver) else { return false };
+    match reason {
+        Wait::Peer => far.state() == context::LinkState::Ready && receiver.process().is_alive(),
+        Wait::Receive => {
+            let (head, tail) = receiver.receive_cursors();
+            head.load(SeqCst) < tail.load(SeqCst)
+        }
+    }
+}
+
+fn execute(ends: &Ends<'_>, receiver: Option<&ContextView>) -> Step {
+    let Some((receiver, far, far_id)) = far_link(ends.link, receiver) else { return Step::Wait(Wait::Peer) };
+    if !is_connected(ends, far) || !receiver.process().is_alive() {
+        return Step::Wait(Wait::Peer);
+    }
+    let Some(operation) = Operation::of(ends.entry.operation.load(SeqCst)) else {
+        return Step::Done(Outcome::Abandoned);
+    };
+    let outcome = match operation {
+        Operation::Send | Operation::SendImmediate => return message(ends, operation, receiver, far, far_id),
+        Operation::WriteImmediate => return write_immediate(ends, receiver, far, far_id),
+        Operation::Read => one_sided(ends, operation, receiver, |local, remote, length| {
+            transfer(remote, local, length).map_err(|e| e.swapped())
+        }),
+        Operation::Write => one_sided(ends, operation, receiver, |local, remote, length| {
+            transfer(local, remote, length)
+        }),
+        Operation::CompareSwap | Operation::FetchAdd => atomic(ends, operation, receiver),
+    };
+    if outcome != Outcome::Success {
+        far.fail();
+    }
+    Step::Done(outcome)
+}
+
+/// Send: the oldest posted receive of the peer's context takes the message.
+fn message(ends: &Ends<'_>, op: Operation, receiver: &ContextView, far: &Link, far_id: LinkId) -> Step {
+    let Some((slot, room, lap)) = claim_receive(receiver, ends.me, far_id.index) else {
+        return Step::Wait(Wait::Receive);
+    };
+    let length = ends.entry.length.load(SeqCst);
+    let mut from = Stream::of(ends.sender.process(), ends.pieces, ends.entry.pieces.load(SeqCst), 0);
+    let mut into = Stream::of(receiver.process(), room, slot.pieces.load(SeqCst), LOCAL_WRITE);
+    let opcode = if op == Operation::SendImmediate { 1 } else { 0 };
+    let (mine, theirs) = if length > into.total() {
+        (Outcome::Length, Outcome::Length)
+    } else {
+        match transfer(&mut from, &mut into, length) {
+            Ok(()) => (Outcome::Success, Outcome::Success),
+            Err(Fault::Source(_)) => (Outcome::LocalAccess, Outcome::Abandoned),
+            Err(Fault::Target(_)) => (Outcome::RemoteAddress, Outcome::LocalAccess),
+        }
+    };
+    finish_receive(receiver, slot, lap, opcode, length, ends.entry.immediate.load(SeqCst), far_id, theirs);
+    if mine != Outcome::Success {
+        far.fail();
+    }
+    receiver.notify();
+    Step::Done(mine)
+}
+
+/// Write with immediate: data as in a write, then a receive is consumed.
+fn write_immediate(ends: &Ends<'_>, receiver: &ContextView, far: &Link, far_id: LinkId) -> Step {
+    let Some((slot, _, lap)) = claim_receive(receiver, ends.me, far_id.index) else {
+        return Step::Wait(Wait::Receive);
+    };
+    let outcome = one_sided(ends, Operation::WriteImmediate, receiver, |local, remote, length| {
+        transfer(local, remote, length)
+    });
+    let theirs = if outcome == Outcome::Success { outcome } else { Outcome::Abandoned };
+    let length = ends.entry.length.load(SeqCst);
+    finish_receive(receiver, slot, lap, 2, length, ends.entry.immediate.load(SeqCst), far_id, theirs);
+    if outcome != Outcome::Success {
+        far.fail();
+    }
+    receiver.notify();
+    Step::Done(outcome)
+}
+
+/// Read and write: the rights of the peer's context, then those of the memory, then the bytes.
+fn one_sided(
+    ends: &Ends<'_>,
+    operation: Operation,
+    receiver: &ContextView,
+    go: impl FnOnce(&mut Stream<'_>, &mut Stream<'_>, u64) -> Result<(), Fault>,
+) -> Outcome {
+    let length = ends.entry.length.load(SeqCst);
+    if length == 0 {
+        return Outcome::Success;
+    }
+    let needs = operation.needs().unwrap_or(0);
+    if needs & !receiver.permissions() != 0 {
+        refused_by("context", operation, needs);
+        return Outcome::Refused;
+    }
+    let local_needs = if operation == Operation::Read { LOCAL_WRITE } else { 0 };
+    let mut local =
+        Stream::of(ends.sender.process(), ends.pieces, ends.entry.pieces.load(SeqCst), local_needs);
+    let mut remote = Stream::one(receiver.process(), remote_piece(ends.entry, length), needs);
+    match go(&mut local, &mut remote, length) {
+        Ok(()) => Outcome::Success,
+        Err(Fault::Source(_)) => Outcome::LocalAccess,
+        Err(Fault::Target(refusal)) => remote_outcome(operation, refusal),
+    }
+}
+
+fn atomic(ends: &Ends<'_>, operation: Operation, receiver: &ContextView) -> Outcome {
+    if RDMA_ATOMIC & !receiver.permissions() != 0 {
+        refused_by("context", operation, RDMA_ATOMIC);
+        return Outcome::Refused;
+    }
+    let target = remote_piece(ends.entry, 8);
+    if target.addr % 8 != 0 {
+        return Outcome::Misaligned;
+    }
+    let result = match ends.pieces.first().filter(|_| ends.entry.pieces.load(SeqCst) > 0) {
+        Some(piece) => Piece { len: 8, ..piece.get() },
+        None => return Outcome::LocalAccess,
+    };
+    let Ok(result) = region::pin(ends.sender.process(), result, LOCAL_WRITE) else {
+        return Outcome::LocalAccess;
+    };
+    let target = match region::pin(receiver.process(), target, RDMA_ATOMIC) {
+        Ok(pin) => pin,
+        Err(refusal) => return remote_outcome(operation, refusal),
+    };
+    let (first, second) = (ends.entry.first.load(SeqCst), ends.entry.second.load(SeqCst));
+    let before = target.update(|value| match operation {
+        Operation::CompareSwap => (value == first).then_some(second),
+        _ => Some(value.wrapping_add(first)),
+    });
+    match before {
+        Ok(before) if result.put(before).is_ok() => Outcome::Success,
+        Ok(_) => Outcome::LocalAccess,
+        Err(refusal) => remote_outcome(operation, refusal),
+    }
+}
+
+fn remote_piece(entry: &SendEntry, len: u64) -> Piece {
+    Piece {
+        addr: entry.remote_addr.load(SeqCst),
+        len,
+        region: RegionId::from_bits(entry.remote_region.load(SeqCst)),
+    }
+}
+
+fn remote_outcome(operation: Operation, refusal: Refusal) -> Outcome {
+    match refusal {
+        Refusal::Access(missing) => {
+            refused_by("mmap", operation, missing);
+            Outcome::Refused
+        }
+        other => {
+            crate::log::error!("{operation:?}: the target's memory cannot be reached: {other:?}");
+            Outcome::RemoteAddress
+        }
+    }
+}
+
+fn refused_by(what: &str, operation: Operation, missing: u32) {
+    let flag = match missing {
+        RDMA_READ => "DOCA_ACCESS_FLAG_RDMA_READ",
+        RDMA_WRITE => "DOCA_ACCESS_FLAG_RDMA_WRITE",
+        RDMA_ATOMIC => "DOCA_ACCESS_FLAG_RDMA_ATOMIC",
+        _ => "an access flag",
+    };
+    crate::log::error!("{operation:?} refused: the target's {what} lacks {flag}");
+}
+
+/// Claims the oldest posted receive. Before it gives up, it leaves a note for the receiver that `link` waits.
+fn claim_receive(
+    receiver: &ContextView,
+    me: ProcId,
+    link: u32,
+) -> Option<(&ReceiveEntry, &[SharedPiece], u64)> {
+    let (head, tail) = receiver.receive_cursors();
+    let mut noted = false;
+    // A peer that scribbles over its cursors must not keep us here.
+    for _ in 0..1 << 20 {
+        let position = head.load(SeqCst);
+        if position >= tail.load(SeqCst) {
+            if noted {
+                return None;
+            }
+            context::set_bit(receiver.waiting(), link);
+            noted = true;
+            continue;
+        }
+        let (entry, room, lap) = receiver.receive_entry(position);
+        let found = entry.state.get();
+        let mine = context::is_posted(found, lap) && entry.state.swap(found, Word::claimed(me, lap));
+        if mine || found.lap_of() == lap && found.phase() != Phase::Posted {
+            let _ = head.compare_exchange(position, position + 1, SeqCst, SeqCst);
+        }
+        if mine {
+            if noted {
+                context::clear_bit(receiver.waiting(), link);
+            }
+            return Some((entry, room, lap));
+        }
+    }
+    None
+}
+
+#[expect(clippy::too_many_arguments, reason = "the fields of one completion")]
+fn finish_receive(
+    receiver: &ContextView,
+    entry: &ReceiveEntry,
+    lap: u64,
+    opcode: u32,
+    length: u64,
+    immediate: u32,
+    link: LinkId,
+    outcome: Outcome,
+) {
+    let _ = receiver;
+    entry.opcode.store(opcode, SeqCst);
+    entry.length.store(length, SeqCst);
+    entry.immediate.store(immediate, SeqCst);
+    entry.link.store(link.bits(), SeqCst);
+    entry.outcome.store(outcome as u32, SeqCst);
+    entry.state.set(Word::new(Phase::Done, lap));
+}
+
+/// Which side of a copy failed.
+#[derive(Debug)]
+enum Fault {
+    Source(Refusal),
+    Target(Refusal),
+}
+
+impl Fault {
+    fn swapped(self) -> Fault {
+        match self {
+            Fault::Source(refusal) => Fault::Target(refusal),
+            Fault::Target(refusal) => Fault::Source(refusal),
+        }
+    }
+}
+
+enum Pieces<'a> {
+    Listed(&'a [SharedPiece]),
+    One(Piece),
+}
+
+/// A list of pieces of one process, walked from the front, pinned piece by piece.
+struct Stream<'a> {
+    process: &'a Process,
+    pieces: Pieces<'a>,
+    access: u32,
+    next: usize,
+    pin: Option<Pin<'a>>,
+    offset: u64,
+    left: u64,
+}
+
+impl<'a> Stream<'a> {
+    fn of(process: &'a Process, pieces: &'a [SharedPiece], count: u32, access: u32) -> Self {
+        let pieces = Pieces::Listed(&pieces[..pieces.len().min(count as usize)]);
+        Stream { process, pieces, access, next: 0, pin: None, offset: 0, left: 0 }
+    }
+
+    fn one(process: &'a Process, piece: Piece, access: u32) -> Self {
+        Stream { process, pieces: Pieces::One(piece), access, next: 0, pin: None, offset: 0, left: 0 }
+    }
+
+    fn total(&self) -> u64 {
+        match self.pieces {
+            Pieces::Listed(list) => list.iter().fold(0, |sum, piece| sum.saturating_add(piece.get().len)),
+            Pieces::One(piece) => piece.len,
+        }
+    }
+
+    fn skip(&mut self, step: u64) {
+        self.offset += step;
+        self.left -= step;
+    }
+
+    /// Pins the piece under the cursor; gives the bytes left in it.
+    fn ready(&mut self) -> Result<u64, Refusal> {
+        while self.left == 0 {
+            let piece = match self.pieces {
+                Pieces::Listed(list) => list.get(self.next).map(SharedPiece::get),
+                Pieces::One(piece) => (self.next == 0).then_some(piece),
+            };
+            let piece = piece.ok_or(Refusal::Bounds)?;
+            self.next += 1;
+            if piece.len > 0 {
+                self.pin = Some(region::pin(self.process, piece, self.access)?);
+                self.offset = 0;
+                self.left = piece.len;
+            }
+        }
+        Ok(self.left)
+    }
+}
+
+fn transfer(from: &mut Stream<'_>, into: &mut Stream<'_>, length: u64) -> Result<(), Fault> {
+    let mut left = length;
+    while left > 0 {
+        let step = from.ready().map_err(Fault::Source)?.min(into.ready().map_err(Fault::Target)?).min(left);
+        if let (Some(source), Some(target)) = (&from.pin, &into.pin) {
+            let len = usize::try_from(step).map_err(|_| Fault::Source(Refusal::Bounds))?;
+            source.copy_to(from.offset, target, into.offset, len).map_err(Fault::Target)?;
+        }
+        from.skip(step);
+        into.skip(step);
+        left -= step;
+    }
+    Ok(())
+}
+
+/// After the owner has posted a receive: serves the peers that wait for one.
+pub fn serve_waiting(own: &ContextView, mut peer: impl FnMut(u32) -> Option<(std::sync::Arc<ContextView>, u32)>) {
+    let first = own.waiting().iter().any(|word| word.load(SeqCst) != 0);
+    if !first {
+        return;
+    }
+    for link in context::set_bits(own.waiting(), 0) {
+        if context::clear_bit(own.waiting(), link)
+            && let Some((sender, index)) = peer(link)
+        {
+            pump(&sender, index, Some(own));
+        }
+    }
+}
+
+/// Ends the owner's posted receives: for a context that stops. Those that a peer is filling are left to it.
+pub fn flush_receives(own: &ContextView, report: u64) {
+    let tail = own.receive_cursors().1.load(SeqCst);
+    for position in report..tail {
+        let (entry, _, lap) = own.receive_entry(position);
+        let found = entry.state.get();
+        let gone = found.phase() == Phase::Claimed && !process::lives(found.claimant());
+        let Ok(me) = process::local().map(|process| process.id()) else { return };
+        if (context::is_posted(found, lap) || gone) && entry.state.swap(found, Word::claimed(me, lap)) {
+            entry.outcome.store(Outcome::Flushed as u32, SeqCst);
+            entry.length.store(0, SeqCst);
+            entry.state.set(Word::new(Phase::Done, lap));
+        }
+    }
+}
+
+/// Ends receives whose claimants died while filling them.
+pub fn reap_receives(own: &ContextView, report: u64) {
+    let head = own.receive_cursors().0.load(SeqCst);
+    for position in report..head {
+        let (entry, _, lap) = own.receive_entry(position);
+        let found = entry.state.get();
+        let orphan =
+            found.phase() == Phase::Claimed && found.lap_of() == lap && !process::lives(found.claimant());
+        if orphan {
+            entry.outcome.store(Outcome::Abandoned as u32, SeqCst);
+            entry.state.swap(found, Word::new(Phase::Done, lap));
+        }
+    }
+}
+
+/// The result of a send queue entry that is done, or `None`.
+pub fn sent(own: &ContextView, link: u32, position: u64) -> Option<Outcome> {
+    let (entry, _, lap) = own.send_entry(link, position);
+    (entry.state.get() == Word::new(Phase::Done, lap)).then(|| Outcome::of(entry.outcome.load(SeqCst)))
+}
+
+/// A finished receive.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Received {
+    /// How it ended.
+    pub outcome: Outcome,
+    /// `doca_rdma_opcode`
+    pub opcode: u32,
+    /// Bytes.
+    pub length: u64,
+    /// Immediate data.
+    pub immediate: u32,
+    /// The link on which it came.
+    pub link: LinkId,
+}
+
+/// The result of a receive that is done, or `None`.
+pub fn received(own: &ContextView, position: u64) -> Option<Received> {
+    let (entry, _, lap) = own.receive_entry(position);
+    (entry.state.get() == Word::new(Phase::Done, lap)).then(|| Received {
+        outcome: Outcome::of(entry.outcome.load(SeqCst)),
+        opcode: entry.opcode.load(SeqCst),
+        length: entry.length.load(SeqCst),
+        immediate: entry.immediate.load(SeqCst),
+        link: LinkId::from_bits(entry.link.load(SeqCst)),
+    })
+}
+
+/// Whether every process that could be executing for this context has let go of it.
+pub fn is_quiet(own: &ContextView, link: u32) -> Res<bool> {
+    let me = process::local()?.id();
+    let Some(end) = own.link(link) else { return Ok(true) };
+    let head = end.head.load(SeqCst);
+    if head >= end.tail.load(SeqCst) {
+        return Ok(true);
+    }
+    let found = own.send_entry(link, head).0.state.get();
+    Ok(found.phase() != Phase::Claimed || found.claimant() == me || !process::lives(found.claimant()))
+}

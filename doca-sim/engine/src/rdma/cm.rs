@@ -1,0 +1,437 @@
+//! Making and ending connections: descriptors, and RDMA CM with its letters.
+//!
+//! ```text
+//! client                          server
+//! connect_to_addr   --Request-->  request callback
+//! established cb    <--Reply----  accept          (or Reject: failure callback)
+//!                   --Ready---->  established callback
+//! disconnection cb  <-Disconnect- disconnect, stop, death
+//! ```
+
+use super::connection::{ConnState, Connection, Far, Origin};
+use super::running::{EventKind, Running};
+use super::{Addr, Rdma};
+use crate::code::{Code, Res};
+use crate::ctx::{Context, CtxState};
+use crate::fabric::context::{ContextId, ContextView, FarEnd, LinkId, LinkState};
+use crate::fabric::descriptor::{ConnectionDescriptor, ProcessRef};
+use crate::fabric::mailbox::{self, Kind, Message};
+use crate::fabric::{clock, network, process};
+use crate::log;
+use std::collections::HashMap;
+use std::rc::Rc;
+use std::sync::atomic::Ordering::SeqCst;
+use std::sync::{Arc, Mutex};
+
+/// Private data that librdmacm carries for this port space.
+const MAX_PRIVATE_DATA: usize = 196;
+/// A server may think about a request for this many request timeouts. (Proposed.)
+const PATIENCE: u64 = 10;
+
+/// This process's listeners, which it must not look up in the network: see `fabric::network`.
+static LISTENERS: Mutex<Option<HashMap<(u32, u16), ContextId>>> = Mutex::new(None);
+
+fn running_or_starting(rdma: &Rdma) -> Res<Rc<Running>> {
+    match rdma.ctx().state() {
+        CtxState::Starting | CtxState::Running => rdma.running(),
+        _ => Err(Code::BAD_STATE),
+    }
+}
+
+fn running(rdma: &Rdma) -> Res<Rc<Running>> {
+    rdma.ctx().require_running()?;
+    rdma.running()
+}
+
+impl Rdma {
+    /// `doca_rdma_export`: a new connection and its descriptor, which the connection keeps.
+    pub fn export(&self) -> Res<Rc<Connection>> {
+        let running = running_or_starting(self)?;
+        let connection = running.new_connection(Origin::Export, ConnState::Exported)?;
+        let link = running.view().link(connection.id().index).ok_or(Code::UNEXPECTED)?;
+        let secret = random()?;
+        link.secret[0].store(secret[0], SeqCst);
+        link.secret[1].store(secret[1], SeqCst);
+        let device = self.device();
+        let gid = device.gid(self.properties.gid_index.get()).map_or([0; 16], |gid| gid.0);
+        let descriptor = ConnectionDescriptor {
+            process: process::local()?.reference(),
+            context: running.view().id(),
+            link: connection.id(),
+            secret,
+            transport: self.properties.transport.get(),
+            device: self.device_index(),
+            gid,
+        };
+        let _ = connection.descriptor.set(descriptor.encode());
+        Ok(connection)
+    }
+
+    /// `doca_rdma_connect`
+    pub fn connect(&self, blob: &[u8], connection: &Connection) -> Res {
+        let running = running_or_starting(self)?;
+        let connection = running.find(connection).ok_or(Code::INVALID_VALUE)?;
+        if connection.state() != ConnState::Exported {
+            return Err(Code::BAD_STATE);
+        }
+        let descriptor = ConnectionDescriptor::decode(blob).map_err(|bad| {
+            log::error!("doca_rdma_connect: not a connection descriptor: {}", bad.0);
+            Code::CONNECTION_ABORTED
+        })?;
+        if descriptor.transport != self.properties.transport.get() {
+            log::error!("doca_rdma_connect: the peer uses another transport type");
+            return Err(Code::DRIVER);
+        }
+        let far = Far { process: descriptor.process, context: descriptor.context, link: descriptor.link };
+        join(&running, &connection, far)?;
+        connection.set_state(ConnState::Connected);
+        // The peer may be connected already and have sent something.
+        connection.pump_far(running.view());
+        Ok(())
+    }
+
+    /// `doca_rdma_start_listen_to_port`
+    pub fn listen(&self, port: u16) -> Res {
+        let running = running(self)?;
+        if running.listeners.borrow().iter().any(|(known, _)| *known == port) {
+            return Err(Code::BAD_STATE);
+        }
+        let me = process::local()?.reference();
+        let context = running.view().id();
+        let text = format!(
+            "{} {} {:x} {:x} {} {}\n",
+            me.pid, me.salt, me.token[0], me.token[1], context.index, context.generation
+        );
+        let device = self.device_index();
+        let claim = process::network()?.claim_listener(device, port, &text).map_err(|code| {
+            log::error!("port {port} of {} cannot be listened on: {code:?}", self.device().ibdev);
+            Code::CONNECTION_ABORTED
+        })?;
+        if let Ok(mut listeners) = LISTENERS.lock() {
+            listeners.get_or_insert_default().insert((device, port), context);
+        }
+        running.listeners.borrow_mut().push((port, claim));
+        log::debug!("listening on port {port} of {}", self.device().ibdev);
+        Ok(())
+    }
+
+    /// `doca_rdma_stop_listen_to_port`
+    pub fn stop_listening(&self, port: u16) -> Res {
+        let running = running(self)?;
+        let mut listeners = running.listeners.borrow_mut();
+        let index = listeners.iter().position(|(known, _)| *known == port).ok_or(Code::INVALID_VALUE)?;
+        listeners.swap_remove(index);
+        Ok(())
+    }
+
+    /// `doca_rdma_connect_to_addr`: what goes wrong after the first checks is told by the failure callback.
+    pub fn connect_to(&self, addr: &Addr, user_data: u64) -> Res {
+        let running = running(self)?;
+        if self.cm.get().is_none() {
+            log::error!("doca_rdma_connect_to_addr without connection state callbacks");
+            return Err(Code::INVALID_VALUE);
+        }
+        if self.properties.transport.get() != 0 {
+            return Err(Code::NOT_SUPPORTED);
+        }
+        let connection = running.new_connection(Origin::Client, ConnState::Connecting)?;
+        connection.user_data.set(user_data);
+        connection.program_addr.set(addr);
+        addr.count_user(1);
+        let timeout = clock::millis(self.properties.connection_request_timeout.get().into());
+        connection.deadline.set(clock::now() + timeout * PATIENCE);
+
+        let Some(server) = find_listener(addr) else {
+            give_up(&running, &connection, "nobody listens at that address and port");
+            return Ok(());
+        };
+        connection.set_far(Far { link: LinkId { index: 0, generation: 0 }, ..server });
+        let Some(view) = connection.far_view() else {
+            give_up(&running, &connection, "the listener cannot be reached");
+            return Ok(());
+        };
+        let request = message(self, &running, &connection, Kind::Request, addr.port(), &[])?;
+        send(&running, view, request);
+        Ok(())
+    }
+
+    /// `doca_rdma_connection_accept`
+    pub fn accept(&self, connection: &Connection, private_data: &[u8]) -> Res {
+        let running = running(self)?;
+        let connection = running.find(connection).ok_or(Code::BAD_STATE)?;
+        if connection.state() != ConnState::Requested {
+            return Err(Code::BAD_STATE);
+        }
+        if private_data.len() > MAX_PRIVATE_DATA {
+            return Err(Code::INVALID_VALUE);
+        }
+        let far = connection.far().ok_or(Code::UNEXPECTED)?;
+        let view = connection.far_view().filter(|view| view.process().is_alive());
+        let waits = view.as_ref().is_some_and(|view| {
+            view.named_link(far.link).is_some_and(|link| link.state() == LinkState::Init)
+        });
+        let (Some(view), true) = (view, waits) else {
+            log::error!("the client gave up before the request was accepted");
+            running.tell(EventKind::Failure, &connection);
+            connection.set_state(ConnState::Ending);
+            return Err(Code::CONNECTION_ABORTED);
+        };
+        join(&running, &connection, far)?;
+        connection.set_state(ConnState::Accepted);
+        let reply = message(self, &running, &connection, Kind::Reply, 0, private_data)?;
+        send(&running, view, reply);
+        Ok(())
+    }
+
+    /// `doca_rdma_connection_reject`
+    pub fn reject(&self, connection: &Connection) -> Res {
+        let running = running(self)?;
+        let connection = running.find(connection).ok_or(Code::BAD_STATE)?;
+        if connection.state() != ConnState::Requested {
+            return Err(Code::BAD_STATE);
+        }
+        farewell(&running, &connection);
+        running.end_connection(&connection);
+        Ok(())
+    }
+
+    /// `doca_rdma_connection_disconnect`
+    pub fn disconnect(&self, connection: &Connection) -> Res {
+        if !matches!(self.ctx().state(), CtxState::Running | CtxState::Stopping) {
+            return Err(Code::BAD_STATE);
+        }
+        let running = self.running()?;
+        connection.require_alive()?;
+        let connection = running.find(connection).ok_or(Code::BAD_STATE)?;
+        match connection.state() {
+            ConnState::Requested => {
+                farewell(&running, &connection);
+                running.end_connection(&connection);
+            }
+            ConnState::Exported | ConnState::Connected => running.end_connection(&connection),
+            ConnState::Connecting => give_up(&running, &connection, "disconnected before it was established"),
+            ConnState::Accepted | ConnState::Established => {
+                let told = connection.state();
+                farewell(&running, &connection);
+                end(&running, &connection, told);
+            }
+            // Inside the disconnection callback, where programs acknowledge.
+            ConnState::Ending | ConnState::Gone => {}
+        }
+        Ok(())
+    }
+}
+
+fn random() -> Res<[u64; 2]> {
+    let mut bytes = [0u8; 16];
+    // SAFETY: writes at most the buffer's length.
+    if unsafe { libc::getrandom(bytes.as_mut_ptr().cast(), 16, 0) } != 16 {
+        return Err(crate::fabric::shm::os("getrandom"));
+    }
+    let words = u128::from_ne_bytes(bytes);
+    Ok([words as u64, (words >> 64) as u64])
+}
+
+/// This side is set up for the far end.
+fn join(running: &Running, connection: &Connection, far: Far) -> Res {
+    connection.set_far(far);
+    let link = running.view().link(connection.id().index).ok_or(Code::UNEXPECTED)?;
+    link.connect(FarEnd { process: far.process.id().bits(), context: far.context, link: far.link });
+    Ok(())
+}
+
+fn find_listener(addr: &Addr) -> Option<Far> {
+    let device = addr.resolve()?;
+    let nowhere = LinkId { index: 0, generation: 0 };
+    let network = process::network().ok()?;
+    let path = network.listener_path(device, addr.port());
+    if network::is_ours(&path) {
+        let context = *LISTENERS.lock().ok()?.as_ref()?.get(&(device, addr.port()))?;
+        return Some(Far { process: process::local().ok()?.reference(), context, link: nowhere });
+    }
+    let (text, _witness) = network::read_published(&path).ok()?;
+    let mut words = text.split_ascii_whitespace();
+    let pid = words.next()?.parse().ok()?;
+    let salt = words.next()?.parse().ok()?;
+    let mut token = || u64::from_str_radix(words.next()?, 16).ok();
+    let token = [token()?, token()?];
+    let index = words.next()?.parse().ok()?;
+    let generation = words.next()?.parse().ok()?;
+    Some(Far {
+        process: ProcessRef { pid, salt, token },
+        context: ContextId { index, generation },
+        link: nowhere,
+    })
+}
+
+fn message(
+    rdma: &Rdma,
+    running: &Running,
+    connection: &Connection,
+    kind: Kind,
+    port: u16,
+    data: &[u8],
+) -> Res<Message> {
+    Ok(Message {
+        kind,
+        process: process::local()?.reference(),
+        context: running.view().id(),
+        from: connection.id(),
+        to: connection.far().map_or(LinkId { index: 0, generation: 0 }, |far| far.link),
+        device: rdma.device_index(),
+        port,
+        data: data.to_vec(),
+    })
+}
+
+fn send(running: &Running, to: Arc<ContextView>, message: Message) {
+    log::trace!("connection {}: sends {:?}", message.from.index, message.kind);
+    if mailbox::post(&to, &message) == Err(Code::AGAIN) {
+        running.outbox.borrow_mut().push_back((to, message));
+    }
+}
+
+/// Tells the far end that the connection is over, as far as it knows of it.
+pub fn farewell(running: &Running, connection: &Connection) {
+    let kind = match connection.state() {
+        ConnState::Requested => Kind::Reject,
+        ConnState::Accepted | ConnState::Established => Kind::Disconnect,
+        _ => return,
+    };
+    let Some(rdma) = connection.owner().upgrade() else { return };
+    if let Some(view) = connection.far_view()
+        && let Ok(letter) = message(&rdma, running, connection, kind, 0, &[])
+    {
+        send(running, view, letter);
+    }
+}
+
+/// The link breaks; the program will be told what fits the state it knew.
+fn end(running: &Running, connection: &Rc<Connection>, known: ConnState) {
+    connection.set_state(ConnState::Ending);
+    connection.break_link(running.view());
+    let kind =
+        if known == ConnState::Established { EventKind::Disconnection } else { EventKind::Failure };
+    running.tell(kind, connection);
+}
+
+/// A client's attempt has failed.
+pub fn give_up(running: &Running, connection: &Rc<Connection>, why: &str) {
+    log::warning!("connection request failed: {why}");
+    end(running, connection, ConnState::Connecting);
+}
+
+/// The far end's process has ended.
+pub fn peer_died(running: &Running, connection: &Rc<Connection>) {
+    let known = connection.state();
+    if matches!(known, ConnState::Connecting | ConnState::Accepted | ConnState::Established | ConnState::Requested)
+    {
+        log::debug!("the peer of connection {} is gone", connection.id().index);
+        end(running, connection, known);
+    }
+}
+
+/// Handles a letter. What does not fit the state of things is dropped: letters may come late.
+pub fn receive(rdma: &Rdma, running: &Running, letter: Message) {
+    log::trace!("received {:?} for connection {}", letter.kind, letter.to.index);
+    let far = Far { process: letter.process, context: letter.context, link: letter.from };
+    if letter.kind == Kind::Request {
+        return request(rdma, running, far, letter.port);
+    }
+    let Some(connection) = running.connection(letter.to) else { return };
+    match (letter.kind, connection.state()) {
+        (Kind::Reply, ConnState::Connecting) => {
+            if join(running, &connection, far).is_err() {
+                return;
+            }
+            connection.deadline.set(u64::MAX);
+            connection.set_state(ConnState::Established);
+            let ready = message(rdma, running, &connection, Kind::Ready, 0, &[]);
+            if let (Ok(ready), Some(view)) = (ready, connection.far_view()) {
+                send(running, view, ready);
+            }
+            running.tell(EventKind::Established, &connection);
+            connection.pump_far(running.view());
+        }
+        (Kind::Reject, ConnState::Connecting) => give_up(running, &connection, "rejected by the server"),
+        (Kind::Ready, ConnState::Accepted) => {
+            connection.set_state(ConnState::Established);
+            running.tell(EventKind::Established, &connection);
+        }
+        (Kind::Disconnect, known @ (ConnState::Accepted | ConnState::Established)) => {
+            end(running, &connection, known);
+        }
+        _ => {}
+    }
+}
+
+fn request(rdma: &Rdma, running: &Running, far: Far, port: u16) {
+    let view = || process::attach(far.process).and_then(|process| process.context(far.context));
+    let refuse = |why: &str| {
+        log::warning!("connection request refused: {why}");
+        let me = process::local().map(|process| process.reference());
+        if let (Ok(view), Ok(me)) = (view(), me) {
+            let nobody = LinkId { index: 0, generation: 0 };
+            let letter = Message {
+                kind: Kind::Reject,
+                process: me,
+                context: running.view().id(),
+                from: nobody,
+                to: far.link,
+                device: rdma.device_index(),
+                port,
+                data: Vec::new(),
+            };
+            send(running, view, letter);
+        }
+    };
+    let listens = running.listeners.borrow().iter().any(|(known, _)| *known == port);
+    if !listens || rdma.ctx().state() != CtxState::Running {
+        return refuse("this port is not listened on any more");
+    }
+    if rdma.cm.get().and_then(|callbacks| callbacks.request).is_none() {
+        return refuse("no connection request callback is set");
+    }
+    let Ok(connection) = running.new_connection(Origin::Server, ConnState::Requested) else {
+        return refuse("all connections are in use: raise doca_rdma_set_max_num_connections");
+    };
+    connection.set_far(far);
+    if let Ok(addr) = Addr::of_listener(rdma.device(), port) {
+        let _ = connection.own_addr.set(Box::new(addr));
+    }
+    // Attach now, so that the client's death is noticed.
+    if connection.far_view().is_none() {
+        running.end_connection(&connection);
+        return;
+    }
+    running.tell(EventKind::Request, &connection);
+}
+
+/// Runs the program's callback for an event.
+pub fn deliver(rdma: &Rdma, running: &Running, kind: EventKind, connection: &Rc<Connection>) {
+    let Some(callbacks) = rdma.cm.get() else { return };
+    let pointer = Rc::as_ptr(connection);
+    let ctx_data = rdma.ctx().user_data();
+    log::trace!("connection {}: {kind:?}", connection.id().index);
+    let callback = match kind {
+        EventKind::Request => {
+            if connection.state() == ConnState::Requested
+                && let Some(request) = callbacks.request
+            {
+                // SAFETY: the program's own function, with what its type promises.
+                unsafe { request(pointer, ctx_data) };
+            }
+            return;
+        }
+        // Even if it has ended meanwhile: the program hears of the end next.
+        EventKind::Established if connection.state() == ConnState::Gone => return,
+        EventKind::Established => callbacks.established,
+        EventKind::Failure => callbacks.failure,
+        EventKind::Disconnection => callbacks.disconnection,
+    };
+    // SAFETY: as above.
+    unsafe { callback(pointer, connection.user_data.get(), ctx_data) };
+    if kind != EventKind::Established {
+        running.end_connection(connection);
+    }
+}

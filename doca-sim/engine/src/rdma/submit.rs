@@ -1,0 +1,241 @@
+//! From a task to a queue entry: the checks that DOCA makes, or leaves to the hardware, in one order.
+//!
+//! ```text
+//! connection      ours, connected
+//! buffers         present where the kind needs them; local or remote as it needs
+//! chain           no longer than configured
+//! device, mmap    registered with this instance's device, started
+//! rights          local write for destinations
+//! sizes           room, largest message
+//! queue           room
+//! ```
+
+use super::connection::{ConnState, Connection};
+use super::running::Running;
+use super::Rdma;
+use crate::buf::Buf;
+use crate::code::{Code, Res};
+use crate::fabric::queue::{self, LOCAL_WRITE, Operation, Post};
+use crate::fabric::region::Piece;
+use crate::log;
+use crate::mmap::Backing;
+use crate::task::Task;
+use crate::topology::RdmaTask;
+
+/// Hands a task to the adapter.
+pub fn submit(rdma: &Rdma, running: &Running, task: &Task, flush: bool) -> Res {
+    let kind = RdmaTask::ALL[task.kind as usize];
+    let result = match kind {
+        RdmaTask::Receive => receive(rdma, running, task),
+        _ => send_side(rdma, running, task, kind, flush),
+    };
+    if let Err(code) = result
+        && code != Code::FULL
+    {
+        log::debug!("submit of a {} task refused: {code:?}", kind.name());
+    }
+    result
+}
+
+fn receive(rdma: &Rdma, running: &Running, task: &Task) -> Res {
+    let head = task.buffer(&task.fields.dst);
+    let limit = running.view().sizes().receive_pieces;
+    check_local(rdma, head, limit, LOCAL_WRITE)?;
+    log::trace!("submit of receive task {task:p}");
+    running.post_receive(task, rooms(head));
+    Ok(())
+}
+
+fn send_side(rdma: &Rdma, running: &Running, task: &Task, kind: RdmaTask, flush: bool) -> Res {
+    let fields = &task.fields;
+    // SAFETY: set from a `struct doca_rdma_connection *`; the library keeps connections that are over for a while, and
+    // the program promised not to use older ones.
+    let connection = unsafe { (fields.connection.get() as *const Connection).as_ref() };
+    let connection = connection.ok_or(Code::INVALID_VALUE)?;
+    if !rdma.owns(connection) {
+        log::error!("the task's connection belongs to another doca_rdma");
+        return Err(Code::INVALID_VALUE);
+    }
+    if !connection.takes_sends() {
+        if connection.state() == ConnState::Exported {
+            log::error!("the connection was exported but not connected: call doca_rdma_connect first");
+        }
+        return Err(Code::BAD_STATE);
+    }
+    let limit = running.view().sizes().send_pieces;
+    let (src, dst) = (task.buffer(&fields.src), task.buffer(&fields.dst));
+    let (post, local) = match kind {
+        RdmaTask::Receive => return Err(Code::UNEXPECTED),
+        RdmaTask::Send | RdmaTask::SendImm => {
+            check_local(rdma, src, limit, 0)?;
+            let operation =
+                if kind == RdmaTask::Send { Operation::Send } else { Operation::SendImmediate };
+            (Post::message(operation, data_len(src), fields.immediate.get()), Local::Data(src))
+        }
+        RdmaTask::Write | RdmaTask::WriteImm => {
+            check_local(rdma, src, limit, 0)?;
+            let length = data_len(src);
+            let operation =
+                if kind == RdmaTask::Write { Operation::Write } else { Operation::WriteImmediate };
+            let mut post = Post::message(operation, length, fields.immediate.get());
+            if length > 0 {
+                post.remote = remote(rdma, dst, length)?;
+            }
+            (post, Local::Data(src))
+        }
+        RdmaTask::Read => {
+            check_local(rdma, dst, limit, LOCAL_WRITE)?;
+            let length = src.map_or(0, |buf| buf.data_len() as u64);
+            let mut post = Post::message(Operation::Read, length, 0);
+            if length > 0 {
+                post.remote = remote(rdma, src, length)?;
+            }
+            if length > rooms(dst).map(|piece| piece.len).sum() {
+                log::error!("read of {length} bytes into a destination with less room");
+                return Err(Code::INVALID_VALUE);
+            }
+            (post, Local::Room(dst))
+        }
+        RdmaTask::AtomicCmpSwp | RdmaTask::AtomicFetchAdd => {
+            check_local(rdma, Some(dst.ok_or(Code::INVALID_VALUE)?), u32::MAX, LOCAL_WRITE)?;
+            if rooms(dst).next().is_none_or(|piece| piece.len < 8) {
+                log::error!("the result buffer of an atomic needs room for 8 bytes");
+                return Err(Code::INVALID_VALUE);
+            }
+            let operation = if kind == RdmaTask::AtomicCmpSwp {
+                Operation::CompareSwap
+            } else {
+                Operation::FetchAdd
+            };
+            let mut post = Post::message(operation, 8, 0);
+            post.remote = remote(rdma, Some(src.ok_or(Code::INVALID_VALUE)?), 8)?;
+            (post.first, post.second) = (fields.first.get(), fields.second.get());
+            (post, Local::Room(dst))
+        }
+        RdmaTask::RemoteNetSyncEventGet
+        | RdmaTask::RemoteNetSyncEventNotifySet
+        | RdmaTask::RemoteNetSyncEventNotifyAdd => return Err(Code::NOT_SUPPORTED),
+    };
+    if post.length > u64::from(rdma.device().rdma.max_message_size) {
+        log::error!("{} bytes are more than the device's largest message", post.length);
+        return Err(Code::INVALID_VALUE);
+    }
+    if connection.is_full() {
+        return Err(Code::FULL);
+    }
+    let position = connection.posted.get();
+    connection.task_at(position).set(task);
+    connection.posted.set(position + 1);
+    log::trace!("submit of {} task {task:p}: {} bytes", kind.name(), post.length);
+    let index = connection.id().index;
+    match local {
+        Local::Data(head) => queue::post_send(running.view(), index, position, &post, data(head)),
+        Local::Room(head) => queue::post_send(running.view(), index, position, &post, rooms(head)),
+    }
+    if flush {
+        connection.held.set(false);
+        connection.pump(running.view());
+    } else {
+        connection.held.set(true);
+    }
+    Ok(())
+}
+
+enum Local<'a> {
+    /// The bytes that the buffers hold.
+    Data(Option<&'a Buf>),
+    /// The room behind them.
+    Room(Option<&'a Buf>),
+}
+
+fn chain(head: Option<&Buf>) -> impl Iterator<Item = &Buf> {
+    std::iter::successors(head, |buf| buf.next())
+}
+
+fn data_len(head: Option<&Buf>) -> u64 {
+    chain(head).map(|buf| buf.data_len() as u64).sum()
+}
+
+fn piece(buf: &Buf, addr: usize, len: usize) -> Option<Piece> {
+    match buf.mmap().backing() {
+        Backing::Local(region) => Some(Piece { addr: addr as u64, len: len as u64, region }),
+        Backing::Remote(_) => None,
+    }
+}
+
+/// The data sections of a chain.
+fn data(head: Option<&Buf>) -> impl Iterator<Item = Piece> + '_ {
+    chain(head).filter_map(|buf| piece(buf, buf.data(), buf.data_len()))
+}
+
+/// The free room behind the data of each buffer of a chain.
+fn rooms(head: Option<&Buf>) -> impl Iterator<Item = Piece> + '_ {
+    chain(head).filter_map(|buf| piece(buf, buf.data() + buf.data_len(), buf.room()))
+}
+
+/// Local memory: of this process, registered with this device, with the rights, in a chain that is not too long.
+fn check_local(rdma: &Rdma, head: Option<&Buf>, limit: u32, access: u32) -> Res {
+    for (index, buf) in chain(head).enumerate() {
+        if index as u32 >= limit {
+            log::error!("a chain of more than {limit} buffers; raise the list length before start");
+            return Err(Code::INVALID_VALUE);
+        }
+        let mmap = buf.mmap();
+        if matches!(mmap.backing(), Backing::Remote(_)) {
+            log::error!("a buffer of a remote mmap where the task needs local memory");
+            return Err(Code::INVALID_VALUE);
+        }
+        if !mmap.has_dev(rdma.dev()) {
+            log::error!("the buffer's mmap does not have the device of this doca_rdma");
+            return Err(Code::INVALID_VALUE);
+        }
+        if access & !mmap.access() != 0 {
+            log::error!("the destination's mmap lacks DOCA_ACCESS_FLAG_LOCAL_READ_WRITE");
+            return Err(Code::NOT_PERMITTED);
+        }
+    }
+    Ok(())
+}
+
+/// Remote memory: the head's data address in an imported mmap.
+fn remote(rdma: &Rdma, head: Option<&Buf>, len: u64) -> Res<Piece> {
+    let buf = head.ok_or(Code::INVALID_VALUE)?;
+    let mmap = buf.mmap();
+    let Backing::Remote(descriptor) = mmap.backing() else {
+        log::error!("a local buffer where the task needs one of an imported mmap");
+        return Err(Code::INVALID_VALUE);
+    };
+    if !mmap.has_dev(rdma.dev()) {
+        log::error!("the remote mmap was imported for another device");
+        return Err(Code::INVALID_VALUE);
+    }
+    Ok(Piece { addr: buf.data() as u64, len, region: descriptor.region })
+}
+
+/// After success: what was written locally becomes data of the buffers.
+pub fn finish(task: &Task, kind: RdmaTask) {
+    let fields = &task.fields;
+    match kind {
+        RdmaTask::Read => {
+            let length = task.buffer(&fields.src).map_or(0, |buf| buf.data_len() as u64);
+            fields.result_len.set(length);
+            advance(task.buffer(&fields.dst), length);
+        }
+        RdmaTask::AtomicCmpSwp | RdmaTask::AtomicFetchAdd => advance(task.buffer(&fields.dst), 8),
+        _ => {}
+    }
+}
+
+/// Lets the data of a chain grow by `length` bytes, in order.
+pub fn advance(head: Option<&Buf>, length: u64) {
+    let mut left = length;
+    for buf in chain(head) {
+        let step = left.min(buf.room() as u64);
+        // Cannot fail: the step is no more than the room.
+        let _ = buf.set_data_len(buf.data_len() + step as usize);
+        left -= step;
+        if left == 0 {
+            break;
+        }
+    }
+}
