@@ -6,10 +6,11 @@
 
 use crate::code::{Code, Res};
 use crate::entry::{Object, Tag};
+use crate::lock::lock;
 use crate::topology::{self, Device, Representor, Side, Topology};
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicPtr, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Mutex, Weak};
 
 /// `struct doca_devinfo`: a device that this process can open.
 #[repr(C)]
@@ -79,11 +80,6 @@ struct Opened {
 
 /// The open devices, by their position in the topology.
 static OPEN: Mutex<BTreeMap<usize, Opened>> = Mutex::new(BTreeMap::new());
-
-/// What the mutexes here guard is whole between any two statements, so a panic elsewhere spoils nothing.
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
 
 /// Opens a device, or adds a reference to it if it is open.
 pub fn open(info: &Devinfo) -> *const Dev {

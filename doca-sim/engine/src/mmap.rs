@@ -10,6 +10,7 @@ use crate::entry::{Object, Tag};
 use crate::fabric::descriptor::{MemoryDescriptor, Reach};
 use crate::fabric::region::{self, RegionId};
 use crate::lock::lock;
+use crate::topology::Device;
 use std::ffi::c_void;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, LazyLock, Mutex, Weak};
@@ -94,8 +95,8 @@ impl Farewell {
     }
 }
 
-fn bit(dev: &Dev) -> u64 {
-    1 << dev.index()
+fn bit(device: &Device) -> u64 {
+    1 << device.index
 }
 
 impl Mmap {
@@ -113,7 +114,7 @@ impl Mmap {
             addr: AtomicUsize::new(addr),
             len: AtomicUsize::new(len),
             access: AtomicU32::new(access),
-            devices: AtomicU64::new(dev.as_deref().map_or(0, bit)),
+            devices: AtomicU64::new(dev.as_ref().map_or(0, |dev| bit(dev.device()))),
             region_index: AtomicU32::new(0),
             region_generation: AtomicU32::new(0),
             rest: Mutex::new(Rest {
@@ -204,7 +205,11 @@ impl Mmap {
 
     /// Whether the map is for this device.
     pub fn has_dev(&self, dev: &Dev) -> bool {
-        self.devices.load(Relaxed) & bit(dev) != 0
+        self.has_device(dev.device())
+    }
+
+    fn has_device(&self, device: &Device) -> bool {
+        self.devices.load(Relaxed) & bit(device) != 0
     }
 
     /// Whether the map came from a descriptor.
@@ -223,11 +228,11 @@ impl Mmap {
     }
 
     /// A made-up memory key for a device. BAD_STATE if not started, NOT_FOUND if the device is not in it.
-    pub fn mkey(&self, dev: &Dev) -> Res<u32> {
+    pub fn mkey(&self, device: &Device) -> Res<u32> {
         if !self.is_started() {
             return Err(Code::BAD_STATE);
         }
-        if !self.has_dev(dev) {
+        if !self.has_device(device) {
             return Err(Code::NOT_FOUND);
         }
         // As on the hardware: an index above, a variant in the low byte; imported memory has keys of its own.
@@ -332,7 +337,7 @@ impl Mmap {
             return Err(Code::NO_MEMORY);
         }
         rest.devices.push(dev.hold()?);
-        self.devices.fetch_or(bit(dev), Relaxed);
+        self.devices.fetch_or(bit(dev.device()), Relaxed);
         Ok(())
     }
 
@@ -344,7 +349,7 @@ impl Mmap {
             return Err(Code::NOT_FOUND);
         }
         rest.devices.retain(|held| held.index() != dev.index());
-        self.devices.fetch_and(!bit(dev), Relaxed);
+        self.devices.fetch_and(!bit(dev.device()), Relaxed);
         Ok(())
     }
 

@@ -184,6 +184,6 @@ entry! {
     fn doca_mmap_get_mkey(mmap: In<Mmap>, dev: In<Dev>, mkey: Out<u32>) {
         let (mmap, dev) = (mmap.get()?, dev.get()?);
         mkey.check()?;
-        mkey.put(mmap.mkey(dev)?)
+        mkey.put(mmap.mkey(dev.device())?)
     }
 }

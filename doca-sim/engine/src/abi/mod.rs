@@ -8,5 +8,7 @@ pub mod dev;
 pub mod mmap;
 pub mod pe;
 pub mod rdma;
+pub mod rdma_bridge;
+pub mod rdma_caps;
 pub mod rdma_tasks;
 pub mod unsupported;
