@@ -40,19 +40,12 @@ fn bind(env: &Environment) -> Result<(), Failure> {
         println!("cargo::rerun-if-changed={}", file.display());
     }
     for word in &sdk.libs {
-        match word.split_at(word.len().min(2)) {
-            ("-L", dir) => println!("cargo::rustc-link-search=native={dir}"),
-            ("-l", name) => println!("cargo::rustc-link-lib={name}"),
-            _ => println!("cargo::rustc-link-arg={word}"),
-        }
+        println!("cargo::{}", linked(word));
     }
     for dir in &sdk.library_dirs {
         println!("cargo::rustc-link-arg=-Wl,-rpath,{}", dir.display());
     }
-    for (key, value) in facts::metadata(&sdk, &code) {
-        println!("cargo::metadata={key}={value}");
-        println!("cargo::rustc-env=DOCA_SYS_{key}={value}");
-    }
+    tell(facts::metadata(&sdk, &code));
     if sdk.chosen.simulator {
         println!("cargo::rustc-cfg=doca_simulator");
     }
@@ -65,13 +58,26 @@ fn document() -> Result<(), Failure> {
     println!("cargo::rerun-if-changed={}", path.display());
     let code = fs::read_to_string(&path).map_err(|error| Failure::Headers { said: error.to_string() })?;
     write(&code)?;
-    for key in ["VERSION", "VERSION_FULL", "PREFIX", "LIBDIR"] {
-        println!("cargo::rustc-env=DOCA_SYS_{key}=");
-    }
-    for (key, function) in facts::OPTIONAL {
-        println!("cargo::metadata={key}={}", u8::from(facts::declares(&code, function)));
-    }
+    tell(facts::documented(&code));
     Ok(())
+}
+
+/// A linker flag in cargo's words.
+fn linked(flag: &str) -> String {
+    match (flag.strip_prefix("-L"), flag.strip_prefix("-l:"), flag.strip_prefix("-l")) {
+        (Some(dir), ..) => format!("rustc-link-search=native={dir}"),
+        (_, Some(file), _) => format!("rustc-link-lib=dylib:+verbatim={file}"),
+        (.., Some(name)) => format!("rustc-link-lib={name}"),
+        _ => format!("rustc-link-arg={flag}"),
+    }
+}
+
+/// Hands facts to dependants, and to this crate's own code.
+fn tell(facts: Vec<(String, String)>) {
+    for (key, value) in facts {
+        println!("cargo::metadata={key}={value}");
+        println!("cargo::rustc-env=DOCA_SYS_{key}={value}");
+    }
 }
 
 fn write(code: &str) -> Result<(), Failure> {

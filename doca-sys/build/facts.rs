@@ -19,29 +19,43 @@ pub(crate) const OPTIONAL: &[(&str, &str)] = &[
 ];
 
 /// Whether generated bindings declare a function.
-pub(crate) fn declares(bindings: &str, function: &str) -> bool {
+fn declares(bindings: &str, function: &str) -> bool {
     bindings.contains(&format!("pub fn {function}("))
 }
 
 /// All facts as key and value.
 pub(crate) fn metadata(sdk: &Sdk, bindings: &str) -> Vec<(String, String)> {
-    let truth = |yes: bool| if yes { "1" } else { "0" }.to_owned();
     let mut facts = vec![
-        ("VERSION".to_owned(), sdk.version.release.to_string()),
-        ("VERSION_FULL".to_owned(), sdk.version.text.clone()),
-        ("PREFIX".to_owned(), sdk.chosen.prefix.display().to_string()),
-        ("MODULES".to_owned(), sdk.modules.join(" ")),
-        ("INCLUDE".to_owned(), joined(&sdk.include_dirs)),
-        ("LIBDIR".to_owned(), joined(&sdk.library_dirs)),
-        ("LINK_ARGS".to_owned(), sdk.link_args().collect::<Vec<_>>().join(" ")),
-        ("SIM".to_owned(), truth(sdk.chosen.simulator)),
-        ("HAS_RDMA".to_owned(), truth(sdk.rdma)),
-        ("HAS_STA".to_owned(), truth(sdk.sta)),
+        fact("VERSION", sdk.version.release),
+        fact("VERSION_FULL", &sdk.version.text),
+        fact("PREFIX", sdk.chosen.prefix.display()),
+        fact("MODULES", sdk.modules.join(" ")),
+        fact("INCLUDE", joined(&sdk.include_dirs)),
+        fact("LIBDIR", joined(&sdk.library_dirs)),
+        fact("LINK_ARGS", sdk.link_args().collect::<Vec<_>>().join(" ")),
+        fact("SIM", u8::from(sdk.chosen.simulator)),
+        fact("HAS_RDMA", u8::from(sdk.rdma)),
+        fact("HAS_STA", u8::from(sdk.sta)),
     ];
-    facts.extend(
-        OPTIONAL.iter().map(|(key, function)| ((*key).to_owned(), truth(declares(bindings, function)))),
-    );
+    facts.extend(optional(bindings));
     facts
+}
+
+/// The same facts for a documentation build, which has all bindings and no installation.
+pub(crate) fn documented(bindings: &str) -> Vec<(String, String)> {
+    let texts = ["VERSION", "VERSION_FULL", "PREFIX", "MODULES", "INCLUDE", "LIBDIR", "LINK_ARGS"];
+    let mut facts: Vec<_> = texts.map(|key| fact(key, "")).into();
+    facts.extend([fact("SIM", 0), fact("HAS_RDMA", 1), fact("HAS_STA", 1)]);
+    facts.extend(optional(bindings));
+    facts
+}
+
+fn optional(bindings: &str) -> impl Iterator<Item = (String, String)> {
+    OPTIONAL.iter().map(|(key, function)| fact(key, u8::from(declares(bindings, function))))
+}
+
+fn fact(key: &str, value: impl ToString) -> (String, String) {
+    (key.to_owned(), value.to_string())
 }
 
 /// Directories as `-rpath` and `PATH`-like variables spell a list.

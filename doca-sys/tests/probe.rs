@@ -33,8 +33,9 @@ fn doca_dir(prefix: &Prefix) -> Environment {
     machine(&[("DOCA_DIR", prefix.path())])
 }
 
+/// Feature `sta` alone, which implies the RDMA substrate.
 fn with_sta(env: Environment) -> Environment {
-    Environment { sta: true, ..env }
+    Environment { rdma: false, sta: true, ..env }
 }
 
 fn found(env: &Environment) -> Sdk {
