@@ -5,6 +5,8 @@ pub mod buf_inventory;
 pub mod buf_pool;
 pub mod ctx;
 pub mod dev;
+pub mod error;
+pub mod log;
 pub mod mmap;
 pub mod pe;
 pub mod rdma;
