@@ -11,7 +11,10 @@ use super::word::{Phase, State, Word};
 use crate::code::{Code, Res};
 use std::fs::File;
 use std::io::Write;
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::SeqCst};
+use std::sync::atomic::{
+    AtomicU32, AtomicU64,
+    Ordering::{Relaxed, SeqCst},
+};
 use std::sync::{Arc, Mutex};
 
 /// A running context of a process.
@@ -202,17 +205,17 @@ unsafe impl Shared for SharedPiece {}
 impl SharedPiece {
     /// Writes it.
     pub fn set(&self, piece: Piece) {
-        self.addr.store(piece.addr, SeqCst);
-        self.len.store(piece.len, SeqCst);
-        self.region.store(piece.region.bits(), SeqCst);
+        self.addr.store(piece.addr, Relaxed);
+        self.len.store(piece.len, Relaxed);
+        self.region.store(piece.region.bits(), Relaxed);
     }
 
     /// Reads it.
     pub fn get(&self) -> Piece {
         Piece {
-            addr: self.addr.load(SeqCst),
-            len: self.len.load(SeqCst),
-            region: RegionId::from_bits(self.region.load(SeqCst)),
+            addr: self.addr.load(Relaxed),
+            len: self.len.load(Relaxed),
+            region: RegionId::from_bits(self.region.load(Relaxed)),
         }
     }
 }

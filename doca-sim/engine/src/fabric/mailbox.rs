@@ -156,8 +156,7 @@ impl Letter {
         };
         let len = self.len.load(SeqCst) as usize;
         let salt = u16::try_from(self.salt.load(SeqCst)).ok()?;
-        let mut data: Vec<u8> =
-            self.data.iter().flat_map(|word| word.load(SeqCst).to_ne_bytes()).collect();
+        let mut data: Vec<u8> = self.data.iter().flat_map(|word| word.load(SeqCst).to_ne_bytes()).collect();
         if len > data.len() {
             return None;
         }

@@ -97,7 +97,9 @@ pub fn network() -> Res<&'static Network> {
 
 fn own() -> Res<&'static Local> {
     if FORKED.load(SeqCst) {
-        crate::log::error!("this process was forked from one that uses DOCA; DOCA objects do not survive fork()");
+        crate::log::error!(
+            "this process was forked from one that uses DOCA; DOCA objects do not survive fork()"
+        );
         return Err(Code::BAD_STATE);
     }
     LOCAL.get_or_init(join).as_ref().map_err(|code| *code)

@@ -9,8 +9,8 @@ use super::process::{self, Process};
 use super::region::{self, Piece, Pin, Refusal, RegionId};
 use super::word::{Phase, Word};
 use super::{ProcId, clock};
-use crate::code::Res;
-use std::sync::atomic::Ordering::SeqCst;
+// Fields of an entry are Relaxed: its state word, which is SeqCst, publishes them.
+use std::sync::atomic::Ordering::{Relaxed, SeqCst};
 
 /// Right of local devices to write.
 pub const LOCAL_WRITE: u32 = 1;
@@ -145,18 +145,24 @@ impl Post {
 }
 
 /// Posts an operation at the owner's next position, which it knows to be free. Does not execute it.
-pub fn post_send(own: &ContextView, link: u32, position: u64, post: &Post, pieces: impl Iterator<Item = Piece>) {
+pub fn post_send(
+    own: &ContextView,
+    link: u32,
+    position: u64,
+    post: &Post,
+    pieces: impl Iterator<Item = Piece>,
+) {
     let (entry, room, lap) = own.send_entry(link, position);
-    entry.operation.store(post.operation as u32, SeqCst);
-    entry.immediate.store(post.immediate, SeqCst);
-    entry.length.store(post.length, SeqCst);
-    entry.remote_addr.store(post.remote.addr, SeqCst);
-    entry.remote_region.store(post.remote.region.bits(), SeqCst);
-    entry.first.store(post.first, SeqCst);
-    entry.second.store(post.second, SeqCst);
-    entry.since.store(0, SeqCst);
+    entry.operation.store(post.operation as u32, Relaxed);
+    entry.immediate.store(post.immediate, Relaxed);
+    entry.length.store(post.length, Relaxed);
+    entry.remote_addr.store(post.remote.addr, Relaxed);
+    entry.remote_region.store(post.remote.region.bits(), Relaxed);
+    entry.first.store(post.first, Relaxed);
+    entry.second.store(post.second, Relaxed);
+    entry.since.store(0, Relaxed);
     entry.wait.store(0, SeqCst);
-    entry.pieces.store(write_pieces(room, pieces), SeqCst);
+    entry.pieces.store(write_pieces(room, pieces), Relaxed);
     entry.state.set(Word::new(Phase::Posted, lap));
     if let Some(link) = own.link(link) {
         link.tail.store(position + 1, SeqCst);
@@ -166,7 +172,7 @@ pub fn post_send(own: &ContextView, link: u32, position: u64, post: &Post, piece
 /// Posts a receive at the owner's next position, which it knows to be free.
 pub fn post_receive(own: &ContextView, position: u64, pieces: impl Iterator<Item = Piece>) {
     let (entry, room, lap) = own.receive_entry(position);
-    entry.pieces.store(write_pieces(room, pieces), SeqCst);
+    entry.pieces.store(write_pieces(room, pieces), Relaxed);
     entry.state.set(Word::new(Phase::Posted, lap));
     own.receive_cursors().1.store(position + 1, SeqCst);
 }
@@ -205,24 +211,20 @@ pub fn pump(sender: &ContextView, index: u32, receiver: Option<&ContextView>) {
         let step = match link.state() {
             context::LinkState::Error | context::LinkState::Free => Step::Done(Outcome::Flushed),
             context::LinkState::Init => Step::Wait(Wait::Peer),
-            context::LinkState::Ready => {
-                execute(&Ends { sender, index, link, entry, pieces, me }, receiver)
-            }
+            context::LinkState::Ready => execute(&Ends { sender, index, link, entry, pieces, me }, receiver),
         };
         match step {
             Step::Done(outcome) => {
-                finish(sender, index, link, entry, lap, outcome);
+                finish(sender, index, entry, lap, outcome);
                 let _ = link.head.compare_exchange(head, head + 1, SeqCst, SeqCst);
                 if outcome != Outcome::Success {
                     link.fail();
                 }
-                if !sender.process().is_local() {
-                    sender.notify();
-                }
+                sender.notify();
             }
             Step::Wait(reason) => {
                 if entry.wait.swap(reason as u64, SeqCst) != reason as u64 {
-                    entry.since.store(clock::now(), SeqCst);
+                    entry.since.store(clock::now(), Relaxed);
                 }
                 entry.state.set(Word::new(Phase::Posted, lap));
                 // What it waits for may have come while it was claimed, when its bringer had to leave it alone.
@@ -234,8 +236,8 @@ pub fn pump(sender: &ContextView, index: u32, receiver: Option<&ContextView>) {
     }
 }
 
-fn finish(sender: &ContextView, index: u32, _link: &Link, entry: &SendEntry, lap: u64, outcome: Outcome) {
-    entry.outcome.store(outcome as u32, SeqCst);
+fn finish(sender: &ContextView, index: u32, entry: &SendEntry, lap: u64, outcome: Outcome) {
+    entry.outcome.store(outcome as u32, Relaxed);
     entry.state.set(Word::new(Phase::Done, lap));
     context::set_bit(sender.active(), index);
 }
@@ -255,7 +257,7 @@ pub fn fail_head(own: &ContextView, index: u32, outcome: Outcome) {
         || found.phase() == Phase::Claimed && found.claimant() != me && !process::lives(found.claimant());
     if free && entry.state.swap(found, Word::claimed(me, lap)) {
         link.fail();
-        finish(own, index, link, entry, lap, outcome);
+        finish(own, index, entry, lap, outcome);
         let _ = link.head.compare_exchange(head, head + 1, SeqCst, SeqCst);
     }
 }
@@ -284,7 +286,7 @@ pub fn head(own: &ContextView, index: u32) -> Head {
     let found = entry.state.get();
     match found.phase() {
         Phase::Claimed if !process::lives(found.claimant()) => Head::Orphaned,
-        Phase::Posted => match (entry.wait.load(SeqCst), entry.since.load(SeqCst)) {
+        Phase::Posted => match (entry.wait.load(SeqCst), entry.since.load(Relaxed)) {
             (1, since) => Head::Waiting(Wait::Peer, since),
             (2, since) => Head::Waiting(Wait::Receive, since),
             _ => Head::Moving,
@@ -303,7 +305,10 @@ struct Ends<'a> {
     me: ProcId,
 }
 
-fn far_link<'a>(link: &Link, receiver: Option<&'a ContextView>) -> Option<(&'a ContextView, &'a Link, LinkId)> {
+fn far_link<'a>(
+    link: &Link,
+    receiver: Option<&'a ContextView>,
+) -> Option<(&'a ContextView, &'a Link, LinkId)> {
     let receiver = receiver?;
     let FarEnd { context, link: id, .. } = link.far();
     let far = receiver.named_link(id)?;
@@ -338,7 +343,7 @@ fn execute(ends: &Ends<'_>, receiver: Option<&ContextView>) -> Step {
     if !is_connected(ends, far) || !receiver.process().is_alive() {
         return Step::Wait(Wait::Peer);
     }
-    let Some(operation) = Operation::of(ends.entry.operation.load(SeqCst)) else {
+    let Some(operation) = Operation::of(ends.entry.operation.load(Relaxed)) else {
         return Step::Done(Outcome::Abandoned);
     };
     let outcome = match operation {
@@ -347,9 +352,9 @@ fn execute(ends: &Ends<'_>, receiver: Option<&ContextView>) -> Step {
         Operation::Read => one_sided(ends, operation, receiver, |local, remote, length| {
             transfer(remote, local, length).map_err(|e| e.swapped())
         }),
-        Operation::Write => one_sided(ends, operation, receiver, |local, remote, length| {
-            transfer(local, remote, length)
-        }),
+        Operation::Write => {
+            one_sided(ends, operation, receiver, |local, remote, length| transfer(local, remote, length))
+        }
         Operation::CompareSwap | Operation::FetchAdd => atomic(ends, operation, receiver),
     };
     if outcome != Outcome::Success {
@@ -363,9 +368,9 @@ fn message(ends: &Ends<'_>, op: Operation, receiver: &ContextView, far: &Link, f
     let Some((slot, room, lap)) = claim_receive(receiver, ends.me, far_id.index) else {
         return Step::Wait(Wait::Receive);
     };
-    let length = ends.entry.length.load(SeqCst);
-    let mut from = Stream::of(ends.sender.process(), ends.pieces, ends.entry.pieces.load(SeqCst), 0);
-    let mut into = Stream::of(receiver.process(), room, slot.pieces.load(SeqCst), LOCAL_WRITE);
+    let length = ends.entry.length.load(Relaxed);
+    let mut from = Stream::of(ends.sender.process(), ends.pieces, ends.entry.pieces.load(Relaxed), 0);
+    let mut into = Stream::of(receiver.process(), room, slot.pieces.load(Relaxed), LOCAL_WRITE);
     let opcode = if op == Operation::SendImmediate { 1 } else { 0 };
     let (mine, theirs) = if length > into.total() {
         (Outcome::Length, Outcome::Length)
@@ -376,7 +381,8 @@ fn message(ends: &Ends<'_>, op: Operation, receiver: &ContextView, far: &Link, f
             Err(Fault::Target(_)) => (Outcome::RemoteAddress, Outcome::LocalAccess),
         }
     };
-    finish_receive(receiver, slot, lap, opcode, length, ends.entry.immediate.load(SeqCst), far_id, theirs);
+    let immediate = ends.entry.immediate.load(Relaxed);
+    finish_receive(slot, lap, Received { outcome: theirs, opcode, length, immediate, link: far_id });
     if mine != Outcome::Success {
         far.fail();
     }
@@ -393,8 +399,9 @@ fn write_immediate(ends: &Ends<'_>, receiver: &ContextView, far: &Link, far_id: 
         transfer(local, remote, length)
     });
     let theirs = if outcome == Outcome::Success { outcome } else { Outcome::Abandoned };
-    let length = ends.entry.length.load(SeqCst);
-    finish_receive(receiver, slot, lap, 2, length, ends.entry.immediate.load(SeqCst), far_id, theirs);
+    let length = ends.entry.length.load(Relaxed);
+    let immediate = ends.entry.immediate.load(Relaxed);
+    finish_receive(slot, lap, Received { outcome: theirs, opcode: 2, length, immediate, link: far_id });
     if outcome != Outcome::Success {
         far.fail();
     }
@@ -409,7 +416,7 @@ fn one_sided(
     receiver: &ContextView,
     go: impl FnOnce(&mut Stream<'_>, &mut Stream<'_>, u64) -> Result<(), Fault>,
 ) -> Outcome {
-    let length = ends.entry.length.load(SeqCst);
+    let length = ends.entry.length.load(Relaxed);
     if length == 0 {
         return Outcome::Success;
     }
@@ -420,7 +427,7 @@ fn one_sided(
     }
     let local_needs = if operation == Operation::Read { LOCAL_WRITE } else { 0 };
     let mut local =
-        Stream::of(ends.sender.process(), ends.pieces, ends.entry.pieces.load(SeqCst), local_needs);
+        Stream::of(ends.sender.process(), ends.pieces, ends.entry.pieces.load(Relaxed), local_needs);
     let mut remote = Stream::one(receiver.process(), remote_piece(ends.entry, length), needs);
     match go(&mut local, &mut remote, length) {
         Ok(()) => Outcome::Success,
@@ -438,7 +445,7 @@ fn atomic(ends: &Ends<'_>, operation: Operation, receiver: &ContextView) -> Outc
     if target.addr % 8 != 0 {
         return Outcome::Misaligned;
     }
-    let result = match ends.pieces.first().filter(|_| ends.entry.pieces.load(SeqCst) > 0) {
+    let result = match ends.pieces.first().filter(|_| ends.entry.pieces.load(Relaxed) > 0) {
         Some(piece) => Piece { len: 8, ..piece.get() },
         None => return Outcome::LocalAccess,
     };
@@ -449,7 +456,7 @@ fn atomic(ends: &Ends<'_>, operation: Operation, receiver: &ContextView) -> Outc
         Ok(pin) => pin,
         Err(refusal) => return remote_outcome(operation, refusal),
     };
-    let (first, second) = (ends.entry.first.load(SeqCst), ends.entry.second.load(SeqCst));
+    let (first, second) = (ends.entry.first.load(Relaxed), ends.entry.second.load(Relaxed));
     let before = target.update(|value| match operation {
         Operation::CompareSwap => (value == first).then_some(second),
         _ => Some(value.wrapping_add(first)),
@@ -463,9 +470,9 @@ fn atomic(ends: &Ends<'_>, operation: Operation, receiver: &ContextView) -> Outc
 
 fn remote_piece(entry: &SendEntry, len: u64) -> Piece {
     Piece {
-        addr: entry.remote_addr.load(SeqCst),
+        addr: entry.remote_addr.load(Relaxed),
         len,
-        region: RegionId::from_bits(entry.remote_region.load(SeqCst)),
+        region: RegionId::from_bits(entry.remote_region.load(Relaxed)),
     }
 }
 
@@ -527,23 +534,13 @@ fn claim_receive(
     None
 }
 
-#[expect(clippy::too_many_arguments, reason = "the fields of one completion")]
-fn finish_receive(
-    receiver: &ContextView,
-    entry: &ReceiveEntry,
-    lap: u64,
-    opcode: u32,
-    length: u64,
-    immediate: u32,
-    link: LinkId,
-    outcome: Outcome,
-) {
-    let _ = receiver;
-    entry.opcode.store(opcode, SeqCst);
-    entry.length.store(length, SeqCst);
-    entry.immediate.store(immediate, SeqCst);
-    entry.link.store(link.bits(), SeqCst);
-    entry.outcome.store(outcome as u32, SeqCst);
+/// Completes a claimed receive.
+fn finish_receive(entry: &ReceiveEntry, lap: u64, result: Received) {
+    entry.opcode.store(result.opcode, Relaxed);
+    entry.length.store(result.length, Relaxed);
+    entry.immediate.store(result.immediate, Relaxed);
+    entry.link.store(result.link.bits(), Relaxed);
+    entry.outcome.store(result.outcome as u32, Relaxed);
     entry.state.set(Word::new(Phase::Done, lap));
 }
 
@@ -636,7 +633,10 @@ fn transfer(from: &mut Stream<'_>, into: &mut Stream<'_>, length: u64) -> Result
 }
 
 /// After the owner has posted a receive: serves the peers that wait for one.
-pub fn serve_waiting(own: &ContextView, mut peer: impl FnMut(u32) -> Option<(std::sync::Arc<ContextView>, u32)>) {
+pub fn serve_waiting(
+    own: &ContextView,
+    mut peer: impl FnMut(u32) -> Option<(std::sync::Arc<ContextView>, u32)>,
+) {
     let first = own.waiting().iter().any(|word| word.load(SeqCst) != 0);
     if !first {
         return;
@@ -659,8 +659,8 @@ pub fn flush_receives(own: &ContextView, report: u64) {
         let gone = found.phase() == Phase::Claimed && !process::lives(found.claimant());
         let Ok(me) = process::local().map(|process| process.id()) else { return };
         if (context::is_posted(found, lap) || gone) && entry.state.swap(found, Word::claimed(me, lap)) {
-            entry.outcome.store(Outcome::Flushed as u32, SeqCst);
-            entry.length.store(0, SeqCst);
+            entry.outcome.store(Outcome::Flushed as u32, Relaxed);
+            entry.length.store(0, Relaxed);
             entry.state.set(Word::new(Phase::Done, lap));
         }
     }
@@ -675,7 +675,7 @@ pub fn reap_receives(own: &ContextView, report: u64) {
         let orphan =
             found.phase() == Phase::Claimed && found.lap_of() == lap && !process::lives(found.claimant());
         if orphan {
-            entry.outcome.store(Outcome::Abandoned as u32, SeqCst);
+            entry.outcome.store(Outcome::Abandoned as u32, Relaxed);
             entry.state.swap(found, Word::new(Phase::Done, lap));
         }
     }
@@ -684,7 +684,7 @@ pub fn reap_receives(own: &ContextView, report: u64) {
 /// The result of a send queue entry that is done, or `None`.
 pub fn sent(own: &ContextView, link: u32, position: u64) -> Option<Outcome> {
     let (entry, _, lap) = own.send_entry(link, position);
-    (entry.state.get() == Word::new(Phase::Done, lap)).then(|| Outcome::of(entry.outcome.load(SeqCst)))
+    (entry.state.get() == Word::new(Phase::Done, lap)).then(|| Outcome::of(entry.outcome.load(Relaxed)))
 }
 
 /// A finished receive.
@@ -706,22 +706,10 @@ pub struct Received {
 pub fn received(own: &ContextView, position: u64) -> Option<Received> {
     let (entry, _, lap) = own.receive_entry(position);
     (entry.state.get() == Word::new(Phase::Done, lap)).then(|| Received {
-        outcome: Outcome::of(entry.outcome.load(SeqCst)),
-        opcode: entry.opcode.load(SeqCst),
-        length: entry.length.load(SeqCst),
-        immediate: entry.immediate.load(SeqCst),
-        link: LinkId::from_bits(entry.link.load(SeqCst)),
+        outcome: Outcome::of(entry.outcome.load(Relaxed)),
+        opcode: entry.opcode.load(Relaxed),
+        length: entry.length.load(Relaxed),
+        immediate: entry.immediate.load(Relaxed),
+        link: LinkId::from_bits(entry.link.load(Relaxed)),
     })
-}
-
-/// Whether every process that could be executing for this context has let go of it.
-pub fn is_quiet(own: &ContextView, link: u32) -> Res<bool> {
-    let me = process::local()?.id();
-    let Some(end) = own.link(link) else { return Ok(true) };
-    let head = end.head.load(SeqCst);
-    if head >= end.tail.load(SeqCst) {
-        return Ok(true);
-    }
-    let found = own.send_entry(link, head).0.state.get();
-    Ok(found.phase() != Phase::Claimed || found.claimant() == me || !process::lives(found.claimant()))
 }

@@ -184,7 +184,10 @@ pub fn pin(process: &Process, piece: Piece, access: u32) -> Result<Pin<'_>, Refu
     }
     let (addr, len) = (slot.addr.load(SeqCst), slot.len.load(SeqCst));
     let inside = piece.addr >= addr
-        && piece.addr.checked_add(piece.len).is_some_and(|end| addr.checked_add(len).is_some_and(|e| end <= e));
+        && piece
+            .addr
+            .checked_add(piece.len)
+            .is_some_and(|end| addr.checked_add(len).is_some_and(|e| end <= e));
     if !inside {
         return Err(Refusal::Bounds);
     }
@@ -196,7 +199,9 @@ pub fn pin(process: &Process, piece: Piece, access: u32) -> Result<Pin<'_>, Refu
     pin.coherent = file != 0;
     pin.place = if process.is_local() {
         Place::Here(piece.addr as usize)
-    } else if file != 0 && let Some(mapped) = process.memory().map(process, piece.region, slot) {
+    } else if file != 0
+        && let Some(mapped) = process.memory().map(process, piece.region, slot)
+    {
         let at = mapped.base.as_ptr() as usize + (piece.addr - addr) as usize;
         pin._mapped = Some(mapped);
         Place::Here(at)
@@ -212,7 +217,9 @@ fn take_hazard<'a>(process: &'a Process, me: u64, region: RegionId) -> &'a Hazar
     loop {
         for (index, hazard) in process.hazards().iter().enumerate() {
             if hazard.holder.compare_exchange(0, me, SeqCst, SeqCst).is_ok() {
-                process.header().hazards_used.fetch_max(index as u32 + 1, SeqCst);
+                if process.header().hazards_used.load(SeqCst) <= index as u32 {
+                    process.header().hazards_used.fetch_max(index as u32 + 1, SeqCst);
+                }
                 hazard.region.store(region.bits(), SeqCst);
                 return hazard;
             }
@@ -260,7 +267,10 @@ impl Pin<'_> {
                 while done < len {
                     let step = bounce.len().min(len - done);
                     let chunk = &mut bounce[..step];
-                    self.process.memory().read(from + offset + done as u64, chunk).map_err(|_| Refusal::Fault)?;
+                    self.process
+                        .memory()
+                        .read(from + offset + done as u64, chunk)
+                        .map_err(|_| Refusal::Fault)?;
                     let here = chunk.as_ptr() as usize;
                     to.process.memory().transfer(here, into + to_offset + done as u64, step, Way::Out)?;
                     done += step;
@@ -273,7 +283,9 @@ impl Pin<'_> {
     /// Applies `change` to the aligned 8 bytes at the start of the piece and gives the value before. Atomic against
     /// every other call of this function on that memory; where the pages are shared, against the CPU too.
     pub fn update(&self, change: impl Fn(u64) -> Option<u64>) -> Result<u64, Refusal> {
-        if self.coherent && let Place::Here(at) = self.place {
+        if self.coherent
+            && let Place::Here(at) = self.place
+        {
             // SAFETY: pinned, 8-byte aligned (the caller checked), and shared by mapping, so all accesses of
             // others that can race are atomic ones of this function or of programs that chose to.
             let cell = unsafe { &*(at as *const AtomicU64) };

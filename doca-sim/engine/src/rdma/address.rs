@@ -115,7 +115,8 @@ mod tests {
     #[test]
     fn addresses_are_parsed_when_they_are_created() {
         assert!(Addr::new(0, c"192.168.1.1", 1).is_ok());
-        for (kind, text) in [(0, c"192.168.1"), (0, c"::1"), (1, c"192.168.1.1"), (2, c"mlx5_0"), (3, c"::1")] {
+        for (kind, text) in [(0, c"192.168.1"), (0, c"::1"), (1, c"192.168.1.1"), (2, c"mlx5_0"), (3, c"::1")]
+        {
             assert_eq!(Addr::new(kind, text, 1).err(), Some(Code::INVALID_VALUE), "{kind} {text:?}");
         }
     }

@@ -310,8 +310,7 @@ pub fn farewell(running: &Running, connection: &Connection) {
 fn end(running: &Running, connection: &Rc<Connection>, known: ConnState) {
     connection.set_state(ConnState::Ending);
     connection.break_link(running.view());
-    let kind =
-        if known == ConnState::Established { EventKind::Disconnection } else { EventKind::Failure };
+    let kind = if known == ConnState::Established { EventKind::Disconnection } else { EventKind::Failure };
     running.tell(kind, connection);
 }
 
@@ -324,8 +323,10 @@ pub fn give_up(running: &Running, connection: &Rc<Connection>, why: &str) {
 /// The far end's process has ended.
 pub fn peer_died(running: &Running, connection: &Rc<Connection>) {
     let known = connection.state();
-    if matches!(known, ConnState::Connecting | ConnState::Accepted | ConnState::Established | ConnState::Requested)
-    {
+    if matches!(
+        known,
+        ConnState::Connecting | ConnState::Accepted | ConnState::Established | ConnState::Requested
+    ) {
         log::debug!("the peer of connection {} is gone", connection.id().index);
         end(running, connection, known);
     }

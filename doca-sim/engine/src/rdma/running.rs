@@ -201,6 +201,8 @@ impl Running {
     /// Queues an event.
     pub fn tell(&self, kind: EventKind, connection: &Rc<Connection>) {
         self.events.borrow_mut().push_back(Event { kind, connection: connection.clone() });
+        // The program may be about to sleep on the engine that delivers this.
+        self.view.notify();
     }
 
     /// Puts a receive task into the pool that all connections share.
@@ -429,9 +431,11 @@ impl Running {
     /// When a timeout falls due, or a look at the peers.
     pub fn deadline(&self, rdma: &Rdma) -> Option<u64> {
         let now = clock::now();
-        let unwatched = |c: &Rc<Connection>| c.far_view().is_some_and(|view| {
-            !view.process().is_local() && view.process().pidfd().is_none() && view.process().is_alive()
-        });
+        let unwatched = |c: &Rc<Connection>| {
+            c.far_view().is_some_and(|view| {
+                !view.process().is_local() && view.process().pidfd().is_none() && view.process().is_alive()
+            })
+        };
         let mut times = Vec::new();
         for connection in self.each_connection() {
             if connection.state() == ConnState::Connecting {

@@ -10,9 +10,9 @@
 //! queue           room
 //! ```
 
+use super::Rdma;
 use super::connection::{ConnState, Connection};
 use super::running::Running;
-use super::Rdma;
 use crate::buf::Buf;
 use crate::code::{Code, Res};
 use crate::fabric::queue::{self, LOCAL_WRITE, Operation, Post};
@@ -68,8 +68,7 @@ fn send_side(rdma: &Rdma, running: &Running, task: &Task, kind: RdmaTask, flush:
         RdmaTask::Receive => return Err(Code::UNEXPECTED),
         RdmaTask::Send | RdmaTask::SendImm => {
             check_local(rdma, src, limit, 0)?;
-            let operation =
-                if kind == RdmaTask::Send { Operation::Send } else { Operation::SendImmediate };
+            let operation = if kind == RdmaTask::Send { Operation::Send } else { Operation::SendImmediate };
             (Post::message(operation, data_len(src), fields.immediate.get()), Local::Data(src))
         }
         RdmaTask::Write | RdmaTask::WriteImm => {
@@ -102,11 +101,8 @@ fn send_side(rdma: &Rdma, running: &Running, task: &Task, kind: RdmaTask, flush:
                 log::error!("the result buffer of an atomic needs room for 8 bytes");
                 return Err(Code::INVALID_VALUE);
             }
-            let operation = if kind == RdmaTask::AtomicCmpSwp {
-                Operation::CompareSwap
-            } else {
-                Operation::FetchAdd
-            };
+            let operation =
+                if kind == RdmaTask::AtomicCmpSwp { Operation::CompareSwap } else { Operation::FetchAdd };
             let mut post = Post::message(operation, 8, 0);
             post.remote = remote(rdma, Some(src.ok_or(Code::INVALID_VALUE)?), 8)?;
             (post.first, post.second) = (fields.first.get(), fields.second.get());
