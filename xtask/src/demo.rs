@@ -20,23 +20,48 @@ pub(crate) fn command(args: &[String]) -> Result {
         [name] if name == "rdma" => {}
         [other, ..] => return Err(format!("there is no demo `{other}`; there is: rdma")),
     }
-    rdma(&Sdk::ready()?)?;
+    let sdk = Sdk::ready()?;
+    build(&sdk)?;
+    introduce(&sdk)?;
+    let pair = Pair::new(&sdk)?;
+    pair.over_descriptors()?;
+    pair.over_cm()?;
     println!("demo rdma: ok");
     Ok(())
 }
 
-fn rdma(sdk: &Sdk) -> Result {
-    process::run(sdk.cargo().current_dir(place::root()).args([
-        "build",
-        "--quiet",
-        "--example",
-        "rdma_send",
-        "--example",
-        "rdma_receive",
-    ]))?;
+/// The demo as a test: it succeeds, and it does not where the device cannot send.
+pub(crate) fn check(sdk: &Sdk) -> Result {
+    build(sdk)?;
+    let mut pair = Pair::new(sdk)?;
+    pair.over_descriptors()?;
+    pair.over_cm()?;
+    let topology = pair.network.path().join("no-send.json");
+    place::write(&topology, NO_SEND)?;
+    pair.topology = Some(topology);
+    for (way, outcome) in [("exported descriptors", pair.over_descriptors()), ("RDMA CM", pair.over_cm())] {
+        match outcome {
+            Err(why) if why.starts_with("rdma_send ") => println!("over {way}, Send switched off: refused"),
+            Err(why) => return Err(format!("with Send switched off, something else failed: {why}")),
+            Ok(()) => return Err(format!("the demo over {way} succeeds although Send is switched off")),
+        }
+    }
+    Ok(())
+}
+
+/// A topology whose first device cannot send.
+const NO_SEND: &str =
+    r#"{ "extends": "default", "host": { "mlx5_0": { "rdma": { "tasks": { "send": false } } } } }"#;
+
+fn build(sdk: &Sdk) -> Result {
+    let examples = ["--example", "rdma_send", "--example", "rdma_receive"];
+    process::run(sdk.cargo().current_dir(place::root()).args(["build", "--quiet"]).args(examples))
+}
+
+/// Says which DOCA this is and that the programs link it.
+fn introduce(sdk: &Sdk) -> Result {
     let version = process::output(sdk.command("pkg-config").args(["--modversion", "doca-rdma"]))?;
     println!("DOCA {} (software SDK) in {}", version.trim(), sdk.options().prefix.display());
-    let pair = Pair { sdk, network: scratch()? };
     for program in ["rdma_receive", "rdma_send"] {
         println!("{program} links:");
         for line in process::output(sdk.command("ldd").arg(example(program)))?.lines() {
@@ -45,28 +70,27 @@ fn rdma(sdk: &Sdk) -> Result {
             }
         }
     }
-    pair.over_descriptors()?;
-    pair.over_cm()
+    Ok(())
 }
 
 fn example(name: &str) -> PathBuf {
     place::built("debug").join("examples").join(name)
 }
 
-fn scratch() -> Result<tempfile::TempDir> {
-    tempfile::Builder::new()
-        .prefix("doca-demo-")
-        .tempdir()
-        .map_err(|e| format!("cannot make a directory: {e}"))
-}
-
 /// Receiver and sender, on a network of their own unless the user named one.
 struct Pair<'a> {
     sdk: &'a Sdk,
     network: tempfile::TempDir,
+    topology: Option<PathBuf>,
 }
 
-impl Pair<'_> {
+impl<'a> Pair<'a> {
+    fn new(sdk: &'a Sdk) -> Result<Self> {
+        let network = tempfile::Builder::new().prefix("doca-demo-").tempdir();
+        let network = network.map_err(|e| format!("cannot make a directory: {e}"))?;
+        Ok(Pair { sdk, network, topology: None })
+    }
+
     /// Connection details travel as files; Enter says that the peer's file is there.
     fn over_descriptors(&self) -> Result {
         let text = random_text();
@@ -110,6 +134,9 @@ impl Pair<'_> {
     fn program(&self, name: &str) -> Command {
         let mut command = self.sdk.command(example(name));
         command.args(["-d", DEVICE]).env("DOCA_SIM_QUIET", "1");
+        if let Some(topology) = &self.topology {
+            command.env("DOCA_SIM_TOPOLOGY", topology);
+        }
         if std::env::var_os("DOCA_SIM_DIR").is_none() {
             command.env("DOCA_SIM_DIR", self.network.path().join("network"));
         }

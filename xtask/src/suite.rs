@@ -1,7 +1,7 @@
 //! `cargo sim test` without arguments: everything.
 
 use crate::sdk::Sdk;
-use crate::{Result, abi, conformance, place, process, provision};
+use crate::{Result, abi, conformance, demo, place, process, provision};
 use std::time::Instant;
 
 type Step = (&'static str, fn(&Sdk) -> Result);
@@ -10,6 +10,7 @@ const STEPS: &[Step] = &[
     ("headers compile alone, as C99 and C++17", conformance::headers),
     ("libraries and headers match the ABI tables", abi::check),
     ("C conformance programs", conformance::programs),
+    ("two processes over DOCA RDMA", demo::check),
     ("cargo test", cargo_test),
 ];
 
