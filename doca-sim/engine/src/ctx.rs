@@ -250,7 +250,8 @@ impl Ctx {
         match self.state.get() {
             CtxState::Idle => false,
             CtxState::Stopping => {
-                owner.has_work() || self.in_flight.get() == 0 && self.allocated.get() == 0 && owner.is_drained()
+                owner.has_work()
+                    || self.in_flight.get() == 0 && self.allocated.get() == 0 && owner.is_drained()
             }
             CtxState::Starting | CtxState::Running => owner.has_work(),
         }

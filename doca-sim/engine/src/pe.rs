@@ -97,7 +97,9 @@ impl Pe {
     /// `doca_pe_progress`: one step of the next context that has something to do.
     pub fn progress(&self) -> bool {
         if self.dispatching.get() {
-            log::error!("doca_pe_progress was called from a callback of the same engine; it does nothing there");
+            log::error!(
+                "doca_pe_progress was called from a callback of the same engine; it does nothing there"
+            );
             return false;
         }
         self.pulse.beat();
@@ -264,9 +266,7 @@ impl Sleeper {
         // A pidfd that fired has told what it had to tell; closed ones are no longer there.
         for fd in self.watched.take() {
             // SAFETY: plain system call; errors do not matter.
-            unsafe {
-                libc::epoll_ctl(self.epoll.as_raw_fd(), libc::EPOLL_CTL_DEL, fd, std::ptr::null_mut())
-            };
+            unsafe { libc::epoll_ctl(self.epoll.as_raw_fd(), libc::EPOLL_CTL_DEL, fd, std::ptr::null_mut()) };
         }
     }
 
@@ -280,7 +280,12 @@ impl Sleeper {
             libc::itimerspec { it_interval: libc::timespec { tv_sec: 0, tv_nsec: 0 }, it_value: value };
         // SAFETY: plain system call with a valid itimerspec; an all-zero value disarms the timer.
         let set = unsafe {
-            libc::timerfd_settime(self.timer.as_raw_fd(), libc::TFD_TIMER_ABSTIME, &spec, std::ptr::null_mut())
+            libc::timerfd_settime(
+                self.timer.as_raw_fd(),
+                libc::TFD_TIMER_ABSTIME,
+                &spec,
+                std::ptr::null_mut(),
+            )
         };
         if set < 0 { Err(os("timerfd_settime")) } else { Ok(()) }
     }

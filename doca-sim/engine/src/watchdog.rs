@@ -46,7 +46,12 @@ impl Pulse {
             self.watched.store(true, Relaxed);
             if let Ok(mut watched) = WATCHED.lock() {
                 let pulse = Arc::downgrade(shared);
-                watched.push(Watched { pulse, beats: self.beats.load(Relaxed), since: clock::now(), told: false });
+                watched.push(Watched {
+                    pulse,
+                    beats: self.beats.load(Relaxed),
+                    since: clock::now(),
+                    told: false,
+                });
             }
             THREAD.call_once(start);
         }

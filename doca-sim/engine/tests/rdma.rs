@@ -22,8 +22,13 @@ unsafe extern "C" {
     fn sim_doca_mmap_start(mmap: Ptr) -> u32;
     fn sim_doca_mmap_destroy(mmap: Ptr) -> u32;
     fn sim_doca_mmap_export_rdma(mmap: Ptr, dev: Ptr, desc: *mut *const c_void, len: *mut usize) -> u32;
-    fn sim_doca_mmap_create_from_export(data: *const u64, desc: *const c_void, len: usize, dev: Ptr, mmap: *mut Ptr)
-    -> u32;
+    fn sim_doca_mmap_create_from_export(
+        data: *const u64,
+        desc: *const c_void,
+        len: usize,
+        dev: Ptr,
+        mmap: *mut Ptr,
+    ) -> u32;
     fn sim_doca_buf_inventory_create(count: usize, inventory: *mut Ptr) -> u32;
     fn sim_doca_buf_inventory_start(inventory: Ptr) -> u32;
     fn sim_doca_buf_inventory_destroy(inventory: Ptr) -> u32;
@@ -72,7 +77,13 @@ unsafe extern "C" {
     fn sim_doca_rdma_task_receive_set_conf(rdma: Ptr, ok: TaskCallback, err: TaskCallback, n: u32) -> u32;
     fn sim_doca_rdma_task_receive_allocate_init(rdma: Ptr, dst: Ptr, data: u64, task: *mut Ptr) -> u32;
     fn sim_doca_rdma_task_send_set_conf(rdma: Ptr, ok: TaskCallback, err: TaskCallback, n: u32) -> u32;
-    fn sim_doca_rdma_task_send_allocate_init(rdma: Ptr, conn: Ptr, src: Ptr, data: u64, task: *mut Ptr) -> u32;
+    fn sim_doca_rdma_task_send_allocate_init(
+        rdma: Ptr,
+        conn: Ptr,
+        src: Ptr,
+        data: u64,
+        task: *mut Ptr,
+    ) -> u32;
     fn sim_doca_rdma_task_write_set_conf(rdma: Ptr, ok: TaskCallback, err: TaskCallback, n: u32) -> u32;
     fn sim_doca_rdma_task_write_allocate_init(
         rdma: Ptr,
@@ -82,7 +93,12 @@ unsafe extern "C" {
         data: u64,
         task: *mut Ptr,
     ) -> u32;
-    fn sim_doca_rdma_task_atomic_fetch_add_set_conf(rdma: Ptr, ok: TaskCallback, err: TaskCallback, n: u32) -> u32;
+    fn sim_doca_rdma_task_atomic_fetch_add_set_conf(
+        rdma: Ptr,
+        ok: TaskCallback,
+        err: TaskCallback,
+        n: u32,
+    ) -> u32;
     fn sim_doca_rdma_task_atomic_fetch_add_allocate_init(
         rdma: Ptr,
         conn: Ptr,
@@ -216,7 +232,8 @@ impl Side {
     }
 
     fn send(&self, conn: Ptr, src: Ptr, data: u64) -> u32 {
-        let task = made(|out| unsafe { sim_doca_rdma_task_send_allocate_init(self.rdma, conn, src, data, out) });
+        let task =
+            made(|out| unsafe { sim_doca_rdma_task_send_allocate_init(self.rdma, conn, src, data, out) });
         let code = unsafe { sim_doca_task_submit(task) };
         if code != SUCCESS {
             unsafe { sim_doca_task_free(task) };
@@ -392,7 +409,8 @@ fn one_sided_access_needs_the_right_of_memory_and_of_context() {
         a.memory[1] = 42;
         let src = a.local(8, 8, 8);
         let dst = a.buf(remote, b.memory.as_ptr() as usize + 16, 8, 0);
-        let task = made(|out| unsafe { sim_doca_rdma_task_write_allocate_init(a.rdma, conn, src, dst, 1, out) });
+        let task =
+            made(|out| unsafe { sim_doca_rdma_task_write_allocate_init(a.rdma, conn, src, dst, 1, out) });
         ok(unsafe { sim_doca_task_submit(task) });
         progress_until(pe, || a.seen.tasks.len() == 1);
         assert_eq!(a.seen.tasks, [(1, expected)], "mmap {mmap_rights} context {rights}");
