@@ -26,7 +26,7 @@ unsafe impl Object for Devinfo {
 }
 
 impl Devinfo {
-    fn new(device: &'static Device) -> Self {
+    pub(crate) fn new(device: &'static Device) -> Self {
         Devinfo { tag: Tag::live::<Self>(), device }
     }
 

@@ -215,3 +215,32 @@ macro_rules! entry {
         $crate::entry!($($rest)*);
     };
 }
+
+#[cfg(test)]
+mod as_c_does {
+    use super::{In, Out, Text};
+
+    impl<T> From<*const T> for In<T> {
+        fn from(pointer: *const T) -> Self {
+            In(pointer)
+        }
+    }
+
+    impl<T> From<&mut T> for Out<T> {
+        fn from(room: &mut T) -> Self {
+            Out(room)
+        }
+    }
+
+    impl<T> From<*mut T> for Out<T> {
+        fn from(room: *mut T) -> Self {
+            Out(room)
+        }
+    }
+
+    impl From<*const std::ffi::c_char> for Text {
+        fn from(text: *const std::ffi::c_char) -> Self {
+            Text(text)
+        }
+    }
+}

@@ -27,10 +27,12 @@ pub mod inventory;
 mod lock;
 pub mod log;
 pub mod mmap;
-pub mod pool;
 pub mod pe;
+pub mod pool;
 pub mod profile;
 pub mod rdma;
 pub mod task;
+#[cfg(test)]
+mod testing;
 pub mod topology;
 pub mod watchdog;

@@ -114,3 +114,6 @@ entry! {
         out(&list1)?.unchain(out(&list2)?)
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -248,3 +248,6 @@ entry! {
         put_is_equal(&is_equal, &pci_addr_str, devinfo_rep.get()?.representor().pci)
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -187,3 +187,6 @@ entry! {
         mkey.put(mmap.mkey(dev.device())?)
     }
 }
+
+#[cfg(test)]
+mod tests;
