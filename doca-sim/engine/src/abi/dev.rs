@@ -39,6 +39,7 @@ entry! {
     fn doca_devinfo_create_list(dev_list: Out<*mut *mut Devinfo>, nb_devs: Out<u32>) {
         dev_list.check()?;
         nb_devs.check()?;
+        crate::log::announce_once();
         let (list, count) = dev::list()?;
         dev_list.put(list)?;
         nb_devs.put(count)
