@@ -17,6 +17,7 @@
 
 pub mod abi;
 pub mod access;
+pub mod argp;
 pub mod buf;
 pub mod code;
 pub mod ctx;

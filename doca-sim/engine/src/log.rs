@@ -18,7 +18,7 @@ mod tests;
 
 pub use backend::{Backend, Family, Limit};
 pub(crate) use level::Level;
-pub(crate) use sink::{Sink, print};
+pub(crate) use sink::{Sink, Stdio, print};
 pub(crate) use sources::{register as register_source, unregister as unregister_source};
 
 use crate::code::{Code, Res};
@@ -160,7 +160,7 @@ pub fn announce_once() {
             let line = format!(
                 "doca-sim: software DOCA{space}{release}, no hardware is used (DOCA_SIM_QUIET=1 hides this line)\n"
             );
-            print(sink::Stdio::Err, line.as_bytes());
+            print(Stdio::Err, line.as_bytes());
         }
         crate::log::info!("DOCA version{space}{release} (simulator)");
     });

@@ -1,5 +1,6 @@
 //! The exported functions, one file per public header.
 
+pub mod argp;
 pub mod buf;
 pub mod buf_inventory;
 pub mod buf_pool;
