@@ -32,6 +32,7 @@ pub mod pe;
 pub mod pool;
 pub mod profile;
 pub mod rdma;
+pub mod sync_event;
 pub mod task;
 #[cfg(test)]
 mod testing;

@@ -35,6 +35,8 @@ pub struct Fields {
     pub src: Cell<usize>,
     /// Second buffer: destination or result.
     pub dst: Cell<usize>,
+    /// A sync event, or the place for a value.
+    pub pointer: Cell<usize>,
     /// Immediate data to send.
     pub immediate: Cell<u32>,
     /// Compare or add.
@@ -224,7 +226,9 @@ impl Pool {
         let slot = self.free.borrow_mut().pop().ok_or(Code::NO_MEMORY)?;
         let task = &self.tasks[slot as usize];
         let fields = &task.fields;
-        for field in [&fields.connection, &fields.src, &fields.dst, &fields.result_connection] {
+        for field in
+            [&fields.connection, &fields.src, &fields.dst, &fields.pointer, &fields.result_connection]
+        {
             field.set(0);
         }
         for field in [&fields.first, &fields.second, &fields.result_len] {

@@ -14,4 +14,5 @@ pub mod rdma;
 pub mod rdma_bridge;
 pub mod rdma_caps;
 pub mod rdma_tasks;
+pub mod sync_event;
 pub mod unsupported;

@@ -185,7 +185,7 @@ entry! {
 }
 
 /// Memory that the program lends for the call. INVALID_VALUE for NULL and for no bytes.
-fn bytes<'a>(data: *const c_void, len: usize) -> Res<&'a [u8]> {
+pub(super) fn bytes<'a>(data: *const c_void, len: usize) -> Res<&'a [u8]> {
     if data.is_null() || len == 0 {
         return Err(Code::INVALID_VALUE);
     }

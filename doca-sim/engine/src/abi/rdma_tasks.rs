@@ -5,6 +5,7 @@ use crate::code::{Code, Res};
 use crate::entry;
 use crate::entry::{In, Out};
 use crate::rdma::{Connection, Rdma, TaskConf};
+use crate::sync_event::RemoteNet;
 use crate::task::{Fields, Task, TaskCallback};
 use crate::topology::RdmaTask;
 use std::ptr::null;
@@ -69,6 +70,12 @@ kinds! {
     WriteImm doca_rdma_task_write_imm_set_conf doca_rdma_task_write_imm_as_task;
     AtomicCmpSwp doca_rdma_task_atomic_cmp_swp_set_conf doca_rdma_task_atomic_cmp_swp_as_task;
     AtomicFetchAdd doca_rdma_task_atomic_fetch_add_set_conf doca_rdma_task_atomic_fetch_add_as_task;
+    RemoteNetSyncEventGet doca_rdma_task_remote_net_sync_event_get_set_conf
+        doca_rdma_task_remote_net_sync_event_get_as_task;
+    RemoteNetSyncEventNotifySet doca_rdma_task_remote_net_sync_event_notify_set_set_conf
+        doca_rdma_task_remote_net_sync_event_notify_set_as_task;
+    RemoteNetSyncEventNotifyAdd doca_rdma_task_remote_net_sync_event_notify_add_set_conf
+        doca_rdma_task_remote_net_sync_event_notify_add_as_task;
 }
 
 /// Setter and getter of a buffer or connection field.
@@ -115,6 +122,24 @@ pointers! {
     doca_rdma_task_atomic_fetch_add_set_result_buf doca_rdma_task_atomic_fetch_add_get_result_buf Buf => dst;
     doca_rdma_task_atomic_fetch_add_set_rdma_connection doca_rdma_task_atomic_fetch_add_get_rdma_connection
         Connection => connection;
+    doca_rdma_task_remote_net_sync_event_get_set_sync_event
+        doca_rdma_task_remote_net_sync_event_get_get_sync_event RemoteNet => pointer;
+    doca_rdma_task_remote_net_sync_event_get_set_dst_buf
+        doca_rdma_task_remote_net_sync_event_get_get_dst_buf Buf => dst;
+    doca_rdma_task_remote_net_sync_event_get_set_rdma_connection
+        doca_rdma_task_remote_net_sync_event_get_get_rdma_connection Connection => connection;
+    doca_rdma_task_remote_net_sync_event_notify_set_set_sync_event
+        doca_rdma_task_remote_net_sync_event_notify_set_get_sync_event RemoteNet => pointer;
+    doca_rdma_task_remote_net_sync_event_notify_set_set_src_buf
+        doca_rdma_task_remote_net_sync_event_notify_set_get_src_buf Buf => src;
+    doca_rdma_task_remote_net_sync_event_notify_set_set_rdma_connection
+        doca_rdma_task_remote_net_sync_event_notify_set_get_rdma_connection Connection => connection;
+    doca_rdma_task_remote_net_sync_event_notify_add_set_sync_event
+        doca_rdma_task_remote_net_sync_event_notify_add_get_sync_event RemoteNet => pointer;
+    doca_rdma_task_remote_net_sync_event_notify_add_set_result_buf
+        doca_rdma_task_remote_net_sync_event_notify_add_get_result_buf Buf => dst;
+    doca_rdma_task_remote_net_sync_event_notify_add_set_rdma_connection
+        doca_rdma_task_remote_net_sync_event_notify_add_get_rdma_connection Connection => connection;
 }
 
 /// Setter and getter of a number.
@@ -141,6 +166,8 @@ numbers! {
     doca_rdma_task_atomic_cmp_swp_set_cmp_data doca_rdma_task_atomic_cmp_swp_get_cmp_data u64 => first;
     doca_rdma_task_atomic_cmp_swp_set_swap_data doca_rdma_task_atomic_cmp_swp_get_swap_data u64 => second;
     doca_rdma_task_atomic_fetch_add_set_add_data doca_rdma_task_atomic_fetch_add_get_add_data u64 => first;
+    doca_rdma_task_remote_net_sync_event_notify_add_set_add_data
+        doca_rdma_task_remote_net_sync_event_notify_add_get_add_data u64 => first;
 }
 
 entry! {
@@ -238,6 +265,48 @@ entry! {
             fields.first.set(add);
             connect(&rdma, &connection, fields)
         })
+    }
+
+    /// Reads the peer's `event` into `dst`.
+    fn doca_rdma_task_remote_net_sync_event_get_allocate_init(
+        rdma: In<Rdma>, connection: In<Connection>, event: In<RemoteNet>, dst: In<Buf>, user_data: u64,
+        task: Out<*const Task>,
+    ) {
+        allocate(&rdma, RdmaTask::RemoteNetSyncEventGet, user_data, &task, |fields| {
+            fields.pointer.set(event.raw() as usize);
+            fields.dst.set(at(&dst));
+            connect(&rdma, &connection, fields)
+        })
+    }
+
+    /// Sets the peer's `event` from `src`.
+    fn doca_rdma_task_remote_net_sync_event_notify_set_allocate_init(
+        rdma: In<Rdma>, connection: In<Connection>, event: In<RemoteNet>, src: In<Buf>, user_data: u64,
+        task: Out<*const Task>,
+    ) {
+        allocate(&rdma, RdmaTask::RemoteNetSyncEventNotifySet, user_data, &task, |fields| {
+            fields.pointer.set(event.raw() as usize);
+            fields.src.set(at(&src));
+            connect(&rdma, &connection, fields)
+        })
+    }
+
+    /// Adds to the peer's `event`; the value before goes to local `result`.
+    fn doca_rdma_task_remote_net_sync_event_notify_add_allocate_init(
+        rdma: In<Rdma>, connection: In<Connection>, event: In<RemoteNet>, result: In<Buf>, add: u64, user_data: u64,
+        task: Out<*const Task>,
+    ) {
+        allocate(&rdma, RdmaTask::RemoteNetSyncEventNotifyAdd, user_data, &task, |fields| {
+            fields.pointer.set(event.raw() as usize);
+            fields.dst.set(at(&result));
+            fields.first.set(add);
+            connect(&rdma, &connection, fields)
+        })
+    }
+
+    /// Bytes of the value: 8.
+    fn doca_rdma_task_remote_net_sync_event_get_get_result_len(task: In<Task>) -> u32 = 0; {
+        task.get().map_or(0, |task| task.fields.result_len.get() as u32)
     }
 
     /// What consumed the receive.

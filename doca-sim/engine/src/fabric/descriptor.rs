@@ -7,7 +7,7 @@
 //! ```
 
 use super::context::{ContextId, LinkId};
-use super::region::RegionId;
+use super::region::{Piece, RegionId};
 
 /// A process and the proof that it is still the same one: PIDs are reused, tokens are not.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -67,6 +67,19 @@ pub struct ConnectionDescriptor {
     pub gid: [u8; 16],
 }
 
+/// What `doca_sync_event_export_*` hands out.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct EventDescriptor {
+    /// Across PCI or across the network.
+    pub reach: Reach,
+    /// The exporter.
+    pub process: ProcessRef,
+    /// The region that holds the value.
+    pub region: RegionId,
+    /// The value's address in the exporter's address space.
+    pub addr: u64,
+}
+
 /// Why bytes are not a descriptor; the text is for the SDK log.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct BadDescriptor(pub String);
@@ -76,8 +89,13 @@ const FORMAT: u16 = 1;
 const HEAD: usize = 16;
 
 /// Kinds of descriptors.
-const KINDS: [(u16, &str); 3] =
-    [(1, "RDMA memory descriptor"), (2, "PCI memory descriptor"), (3, "connection descriptor")];
+const KINDS: [(u16, &str); 5] = [
+    (1, "RDMA memory descriptor"),
+    (2, "PCI memory descriptor"),
+    (3, "connection descriptor"),
+    (4, "network sync event descriptor"),
+    (5, "PCI sync event descriptor"),
+];
 
 fn seal(kind: u16, fields: &[u8]) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(HEAD + fields.len());
@@ -227,6 +245,38 @@ impl ConnectionDescriptor {
             transport: fields.u32()?,
             device: fields.u32()?,
             gid: fields.take()?,
+        })
+    }
+}
+
+impl EventDescriptor {
+    /// Where the value is.
+    pub fn piece(&self) -> Piece {
+        Piece { addr: self.addr, len: 8, region: self.region }
+    }
+
+    /// The bytes to hand out.
+    pub fn encode(&self) -> Vec<u8> {
+        let mut fields = Vec::new();
+        put_process(&mut fields, &self.process);
+        fields.extend(self.region.bits().to_le_bytes());
+        fields.extend(self.addr.to_le_bytes());
+        seal(if self.reach == Reach::Rdma { 4 } else { 5 }, &fields)
+    }
+
+    /// Reads bytes that came from anywhere.
+    pub fn decode(bytes: &[u8]) -> Result<Self, BadDescriptor> {
+        let (kind, mut fields) = unseal(bytes)?;
+        let reach = match kind {
+            4 => Reach::Rdma,
+            5 => Reach::Pci,
+            other => return Err(wrong_kind(other, "sync event descriptor")),
+        };
+        Ok(EventDescriptor {
+            reach,
+            process: fields.process()?,
+            region: RegionId::from_bits(fields.u64()?),
+            addr: fields.u64()?,
         })
     }
 }

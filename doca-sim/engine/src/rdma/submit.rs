@@ -19,6 +19,7 @@ use crate::fabric::queue::{self, LOCAL_WRITE, Operation, Post};
 use crate::fabric::region::Piece;
 use crate::log;
 use crate::mmap::Backing;
+use crate::sync_event::RemoteNet;
 use crate::task::Task;
 use crate::topology::RdmaTask;
 
@@ -108,9 +109,37 @@ fn send_side(rdma: &Rdma, running: &Running, task: &Task, kind: RdmaTask, flush:
             (post.first, post.second) = (fields.first.get(), fields.second.get());
             (post, Local::Room(dst))
         }
-        RdmaTask::RemoteNetSyncEventGet
-        | RdmaTask::RemoteNetSyncEventNotifySet
-        | RdmaTask::RemoteNetSyncEventNotifyAdd => return Err(Code::NOT_SUPPORTED),
+        RdmaTask::RemoteNetSyncEventGet => {
+            check_local(rdma, Some(dst.ok_or(Code::INVALID_VALUE)?), limit, LOCAL_WRITE)?;
+            if rooms(dst).map(|piece| piece.len).sum::<u64>() < 8 {
+                log::error!("the destination of a sync event's value needs room for 8 bytes");
+                return Err(Code::INVALID_VALUE);
+            }
+            let mut post = Post::message(Operation::Read, 8, 0);
+            post.remote = event(rdma, task)?;
+            (post, Local::Room(dst))
+        }
+        RdmaTask::RemoteNetSyncEventNotifySet => {
+            check_local(rdma, Some(src.ok_or(Code::INVALID_VALUE)?), limit, 0)?;
+            if data_len(src) != 8 {
+                log::error!("the source of a sync event's value must hold 8 bytes");
+                return Err(Code::INVALID_VALUE);
+            }
+            let mut post = Post::message(Operation::Write, 8, 0);
+            post.remote = event(rdma, task)?;
+            (post, Local::Data(src))
+        }
+        RdmaTask::RemoteNetSyncEventNotifyAdd => {
+            check_local(rdma, Some(dst.ok_or(Code::INVALID_VALUE)?), u32::MAX, LOCAL_WRITE)?;
+            if rooms(dst).next().is_none_or(|piece| piece.len < 8) {
+                log::error!("the result buffer of an addition needs room for 8 bytes");
+                return Err(Code::INVALID_VALUE);
+            }
+            let mut post = Post::message(Operation::FetchAdd, 8, 0);
+            post.remote = event(rdma, task)?;
+            post.first = fields.first.get();
+            (post, Local::Room(dst))
+        }
     };
     if post.length > u64::from(rdma.device().rdma.max_message_size) {
         log::error!("{} bytes are more than the device's largest message", post.length);
@@ -208,6 +237,18 @@ fn remote(rdma: &Rdma, head: Option<&Buf>, len: u64) -> Res<Piece> {
     Ok(Piece { addr: buf.data() as u64, len, region: descriptor.region })
 }
 
+/// The value of the task's sync event.
+fn event(rdma: &Rdma, task: &Task) -> Res<Piece> {
+    // SAFETY: set from a `struct doca_sync_event_remote_net *` that the program keeps until the task is done.
+    let event = unsafe { (task.fields.pointer.get() as *const RemoteNet).as_ref() };
+    let event = event.ok_or(Code::INVALID_VALUE)?;
+    if !event.has_dev(rdma.dev()) {
+        log::error!("the sync event was imported for another device");
+        return Err(Code::INVALID_VALUE);
+    }
+    Ok(event.piece())
+}
+
 /// After success: what was written locally becomes data of the buffers.
 pub fn finish(task: &Task, kind: RdmaTask) {
     let fields = &task.fields;
@@ -217,8 +258,19 @@ pub fn finish(task: &Task, kind: RdmaTask) {
             fields.result_len.set(length);
             advance(task.buffer(&fields.dst), length);
         }
-        RdmaTask::AtomicCmpSwp | RdmaTask::AtomicFetchAdd => advance(task.buffer(&fields.dst), 8),
-        _ => {}
+        RdmaTask::RemoteNetSyncEventGet => {
+            fields.result_len.set(8);
+            advance(task.buffer(&fields.dst), 8);
+        }
+        RdmaTask::AtomicCmpSwp | RdmaTask::AtomicFetchAdd | RdmaTask::RemoteNetSyncEventNotifyAdd => {
+            advance(task.buffer(&fields.dst), 8);
+        }
+        RdmaTask::Receive
+        | RdmaTask::Send
+        | RdmaTask::SendImm
+        | RdmaTask::Write
+        | RdmaTask::WriteImm
+        | RdmaTask::RemoteNetSyncEventNotifySet => {}
     }
 }
 
