@@ -18,7 +18,7 @@
 #include <doca_types.h>
 #include <doca_version.h>
 
-#define NAME_WIDTH 44
+#define NAME_WIDTH 40
 
 /* What the user asked for. */
 struct request {
@@ -33,7 +33,7 @@ static void put(int depth, const char *name, const char *value)
 {
 	for (int i = 0; i < depth; i++)
 		putchar('\t');
-	printf("%-*s%s\n", NAME_WIDTH - 8 * depth, name, value);
+	printf("%-*s %s\n", NAME_WIDTH, name, value);
 }
 
 static void put_u64(int depth, const char *name, uint64_t value)
