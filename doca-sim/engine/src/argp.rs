@@ -20,8 +20,6 @@ mod json;
 mod object;
 mod param;
 mod parse;
-#[cfg(test)]
-mod tests;
 mod usage;
 mod value;
 

@@ -15,7 +15,7 @@ fn text(text: &Text) -> Option<String> {
 }
 
 /// The words of `main`, or INVALID_VALUE for none and for a NULL among them.
-fn words<'a>(argc: c_int, argv: &'a In<*const c_char>) -> Result<Vec<&'a CStr>, Code> {
+fn words(argc: c_int, argv: &In<*const c_char>) -> Result<Vec<&CStr>, Code> {
     let count = usize::try_from(argc).map_err(|_| Code::INVALID_VALUE)?;
     if argv.raw().is_null() || count == 0 {
         return Err(Code::INVALID_VALUE);

@@ -12,14 +12,10 @@ pub(super) fn text(program: &str, chain: &[Arc<Command>], built_in: &[Arc<Param>
     let Some((innermost, outer)) = chain.split_last() else { return String::new() };
     let shown = |param: &&Arc<Param>| !param.hidden;
     let inherited = outer.iter().flat_map(|command| &command.params).filter(|param| param.inherited);
-    let own: Vec<_> = inherited.chain(&innermost.params).filter(shown).map(|param| flag_row(param)).collect();
-    let commands: Vec<_> = innermost
-        .commands
-        .iter()
-        .filter(|command| !command.hidden)
-        .map(|command| command_row(command))
-        .collect();
-    let general: Vec<_> = built_in.iter().map(|param| flag_row(param)).collect();
+    let own: Vec<_> = inherited.chain(&innermost.params).filter(shown).map(flag_row).collect();
+    let commands: Vec<_> =
+        innermost.commands.iter().filter(|command| !command.hidden).map(command_row).collect();
+    let general: Vec<_> = built_in.iter().map(flag_row).collect();
 
     let mut out = format!("Usage: {program}");
     for command in chain {
