@@ -6,6 +6,7 @@
 
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <doca_dev.h>
 #include <doca_error.h>
@@ -43,6 +44,16 @@ static inline int check_summary(void)
 {
 	printf("%d passed, %d failed\n", checks_passed, checks_failed);
 	return checks_failed != 0;
+}
+
+/* The file of this program, for those that run themselves again. */
+static inline const char *check_program(void)
+{
+	static char path[4096];
+	ssize_t length = readlink("/proc/self/exe", path, sizeof(path) - 1);
+
+	path[length > 0 ? length : 0] = '\0';
+	return path;
 }
 
 /* Opens the device with this name, or NULL. */

@@ -261,6 +261,6 @@ int main(int argc, char **argv)
 		return check_summary();
 	}
 	for (size_t i = 0; i < sizeof(scenes) / sizeof(scenes[0]); i++)
-		stage("/proc/self/exe", i);
+		stage(check_program(), i);
 	return check_summary();
 }

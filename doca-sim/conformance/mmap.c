@@ -269,16 +269,9 @@ static void two_processes(void)
 
 int main(int argc, char **argv)
 {
-	char path[4096];
-	ssize_t length;
-
 	if (argc > 1 && strcmp(argv[1], "import") == 0)
 		return importer();
-	length = readlink("/proc/self/exe", path, sizeof(path) - 1);
-	CHECK(length > 0);
-	path[length > 0 ? length : 0] = '\0';
-	setenv("MMAP_PROGRAM", path, 1);
-
+	setenv("MMAP_PROGRAM", check_program(), 1);
 	first = open_device("mlx5_0");
 	second = open_device("mlx5_1");
 	CHECK(first != NULL && second != NULL);
