@@ -70,8 +70,11 @@ impl Window {
         if !mmap.is_started() {
             return Err(Code::BAD_STATE);
         }
-        let inside = mmap.contains(self.head, self.len) && self.holds(self.data, self.data_len);
-        if inside { Ok(()) } else { Err(Code::INVALID_VALUE) }
+        if mmap.contains(self.head, self.len) && self.holds(self.data, self.data_len) {
+            return Ok(());
+        }
+        crate::log::error!("{self:x?} does not lie inside its map, {:x?}", mmap.range());
+        Err(Code::INVALID_VALUE)
     }
 
     fn holds(&self, data: usize, data_len: usize) -> bool {

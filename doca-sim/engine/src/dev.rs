@@ -93,6 +93,7 @@ pub fn open(info: &Devinfo) -> *const Dev {
         opens: 0,
     });
     opened.opens += 1;
+    crate::log::trace!("{} opened, {} references", info.device.ibdev, opened.opens);
     Arc::as_ptr(&opened.dev)
 }
 
@@ -111,8 +112,9 @@ pub fn close(dev: &Dev) -> Res {
     }
     opened.dev.tag.kill();
     opened.dev.info.tag.kill();
-    let index = dev.index();
-    open.remove(&index);
+    let device = dev.device();
+    open.remove(&device.index);
+    crate::log::trace!("{} closed", device.ibdev);
     Ok(())
 }
 

@@ -378,6 +378,7 @@ impl Mmap {
         rest.ever_started = true;
         rest.free_due = rest.free.is_some();
         self.started.store(true, Relaxed);
+        crate::log::trace!("map of {len} bytes at {addr:#x} started, rights {:#x}", self.access());
         Ok(())
     }
 
@@ -399,7 +400,9 @@ impl Mmap {
         if self.is_started() && !self.is_imported() {
             region::unregister(self.region());
         }
-        self.started.store(false, Relaxed);
+        if self.started.swap(false, Relaxed) {
+            crate::log::trace!("map of {:#x?} stopped", self.range());
+        }
         rest.exports.clear();
     }
 

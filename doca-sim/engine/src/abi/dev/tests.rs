@@ -218,3 +218,27 @@ fn ports_without_an_ipv4_address_say_so() {
     ok!(doca_dev_close(dpu););
     alone.close();
 }
+
+#[test]
+fn threads_may_open_and_close() {
+    let devices = Devices::open();
+    let expected = devices.first as usize;
+    std::thread::scope(|scope| {
+        for _ in 0..4 {
+            scope.spawn(|| {
+                let list = List::new();
+                for _ in 0..1000 {
+                    let mut dev = ptr::null();
+                    ok!(doca_dev_open(list.get(0), &mut dev););
+                    assert_eq!(dev as usize, expected);
+                    ok!(doca_dev_close(dev););
+                }
+            });
+        }
+    });
+    // SAFETY: still open: the first reference is ours.
+    let dependant = unsafe { &*devices.first }.hold().unwrap();
+    fails!(IN_USE doca_dev_close(devices.first););
+    drop(dependant);
+    devices.close();
+}

@@ -415,3 +415,31 @@ fn keys_are_not_zero_and_differ() {
     }
     devices.close();
 }
+
+#[test]
+fn threads_may_take_buffers_of_a_thread_safe_map() {
+    let devices = Devices::open();
+    let (memory, mmap) = (memory(), created());
+    ok! {
+        doca_mmap_enable_thread_safety(mmap);
+        doca_mmap_set_memrange(mmap, memory.as_ptr() as usize, memory.len());
+        doca_mmap_start(mmap);
+    }
+    let shared = mmap as usize;
+    std::thread::scope(|scope| {
+        for _ in 0..4 {
+            scope.spawn(move || {
+                for _ in 0..1000 {
+                    give_back(buffer(shared as *const Mmap));
+                }
+            });
+        }
+    });
+    let mut count = 9;
+    ok! {
+        doca_mmap_get_num_bufs(mmap, &mut count);
+        doca_mmap_destroy(mmap);
+    }
+    assert_eq!(count, 0);
+    devices.close();
+}
