@@ -6,21 +6,34 @@
 use crate::build::probe::Sdk;
 use std::path::PathBuf;
 
-/// Functions that not every supported release declares, with the key their presence is told under. The
-/// header decides, not the version number.
-pub(crate) const OPTIONAL: &[(&str, &str)] = &[
-    ("HAS_BRIDGE_PREPARE_CONNECTION", "doca_rdma_bridge_prepare_connection"),
-    ("HAS_DEVINFO_PCI_FUNC_TYPE", "doca_devinfo_get_pci_func_type"),
-    ("HAS_DEVINFO_SF_INDEX", "doca_devinfo_get_sf_index"),
-    ("HAS_STA_BE_QUEUE_MAPPING", "doca_sta_get_be_queue_mapping_info"),
-    ("HAS_STA_CQE_NOTIFY", "doca_sta_event_cqe_notify_register_cb"),
-    ("HAS_STA_EU_STATE", "doca_sta_get_eu_state"),
-    ("HAS_STA_QP_USER_DATA", "doca_sta_io_qp_set_user_data"),
+/// Functions that not every supported release declares, in groups that came together, with the key their presence
+/// is told under. The header decides, not the version number.
+pub(crate) const OPTIONAL: &[(&str, &[&str])] = &[
+    ("HAS_BRIDGE_PREPARE_CONNECTION", &["doca_rdma_bridge_prepare_connection"]),
+    ("HAS_BUF_REUSE", &["doca_buf_inventory_buf_reuse_by_data", "doca_buf_inventory_buf_reuse_by_addr"]),
+    ("HAS_DEVINFO_PCI_FUNC_TYPE", &["doca_devinfo_get_pci_func_type"]),
+    ("HAS_DEVINFO_SF_INDEX", &["doca_devinfo_get_sf_index"]),
+    ("HAS_MMAP_MKEY", &["doca_mmap_get_mkey"]),
+    ("HAS_STA_BE_QUEUE_MAPPING", &["doca_sta_get_be_queue_mapping_info"]),
+    (
+        "HAS_STA_CQE_NOTIFY",
+        &[
+            "doca_sta_event_cqe_notify_register_cb",
+            "doca_sta_event_cqe_notify_get_cqe_notify_type",
+            "doca_sta_event_cqe_notify_get_cqe",
+            "doca_sta_event_cqe_notify_get_subsystem_handle",
+            "doca_sta_event_cqe_notify_get_qp_handle",
+            "doca_sta_event_cqe_notify_get_capsule_params",
+            "doca_sta_event_cqe_notify_get_param_err_location",
+        ],
+    ),
+    ("HAS_STA_EU_STATE", &["doca_sta_get_eu_state"]),
+    ("HAS_STA_QP_USER_DATA", &["doca_sta_io_qp_set_user_data", "doca_sta_io_qp_get_user_data"]),
 ];
 
-/// Whether generated bindings declare a function.
-fn declares(bindings: &str, function: &str) -> bool {
-    bindings.contains(&format!("pub fn {function}("))
+/// Whether generated bindings declare all of these functions.
+fn declares(bindings: &str, functions: &[&str]) -> bool {
+    functions.iter().all(|function| bindings.contains(&format!("pub fn {function}(")))
 }
 
 /// All facts as key and value.
@@ -51,7 +64,7 @@ pub(crate) fn documented(bindings: &str) -> Vec<(String, String)> {
 }
 
 fn optional(bindings: &str) -> impl Iterator<Item = (String, String)> {
-    OPTIONAL.iter().map(|(key, function)| fact(key, u8::from(declares(bindings, function))))
+    OPTIONAL.iter().map(|(key, functions)| fact(key, u8::from(declares(bindings, functions))))
 }
 
 fn fact(key: &str, value: impl ToString) -> (String, String) {
