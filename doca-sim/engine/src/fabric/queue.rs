@@ -21,6 +21,9 @@ pub const RDMA_WRITE: u32 = 4;
 /// Right of peers to perform atomics.
 pub const RDMA_ATOMIC: u32 = 8;
 
+/// `DOCA_RDMA_TRANSPORT_TYPE_DC`
+const DC: u32 = 1;
+
 /// What a send queue entry asks for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Operation {
@@ -228,7 +231,7 @@ pub fn pump(sender: &ContextView, index: u32, receiver: Option<&ContextView>) {
                 }
                 entry.state.set(Word::new(Phase::Posted, lap));
                 // What it waits for may have come while it was claimed, when its bringer had to leave it alone.
-                if !can_go_on(link, reason, receiver) {
+                if !can_go_on(sender, index, link, reason, receiver) {
                     return;
                 }
             }
@@ -305,6 +308,15 @@ struct Ends<'a> {
     me: ProcId,
 }
 
+impl Ends<'_> {
+    /// The far end of a reliable connection breaks with it; a target of the DC transport goes on serving others.
+    fn break_far(&self, far: &Link) {
+        if self.sender.transport() != DC {
+            far.fail();
+        }
+    }
+}
+
 fn far_link<'a>(
     link: &Link,
     receiver: Option<&'a ContextView>,
@@ -315,22 +327,38 @@ fn far_link<'a>(
     (receiver.id() == context && receiver.is_open()).then_some((receiver, far, id))
 }
 
-/// Whether the far end is set up for this connection, and for no other.
-fn is_connected(ends: &Ends<'_>, far: &Link) -> bool {
+/// `DOCA_RDMA_TRANSPORT_TYPE_DC`
+const DC: u32 = 1;
+
+/// Whether the far end is set up for this connection, and for no other. A target of the DC transport serves whoever has
+/// its descriptor: it never connects.
+fn is_connected(sender: &ContextView, index: u32, link: &Link, receiver: &ContextView, far: &Link) -> bool {
+    if !receiver.process().is_alive() || sender.transport() != receiver.transport() {
+        return false;
+    }
+    if sender.transport() == DC {
+        return matches!(far.state(), context::LinkState::Init | context::LinkState::Ready);
+    }
     let back = far.far();
     far.state() == context::LinkState::Ready
-        && back.process == ends.sender.process().id().bits()
-        && back.context == ends.sender.id()
-        && back.link == LinkId { index: ends.index, generation: ends.link.generation.load(SeqCst) }
+        && back.process == sender.process().id().bits()
+        && back.context == sender.id()
+        && back.link == LinkId { index, generation: link.generation.load(SeqCst) }
 }
 
-fn can_go_on(link: &Link, reason: Wait, receiver: Option<&ContextView>) -> bool {
+fn can_go_on(
+    sender: &ContextView,
+    index: u32,
+    link: &Link,
+    reason: Wait,
+    receiver: Option<&ContextView>,
+) -> bool {
     if link.state() != context::LinkState::Ready {
         return false;
     }
     let Some((receiver, far, _)) = far_link(link, receiver) else { return false };
     match reason {
-        Wait::Peer => far.state() == context::LinkState::Ready && receiver.process().is_alive(),
+        Wait::Peer => is_connected(sender, index, link, receiver, far),
         Wait::Receive => {
             let (head, tail) = receiver.receive_cursors();
             head.load(SeqCst) < tail.load(SeqCst)
@@ -340,7 +368,7 @@ fn can_go_on(link: &Link, reason: Wait, receiver: Option<&ContextView>) -> bool 
 
 fn execute(ends: &Ends<'_>, receiver: Option<&ContextView>) -> Step {
     let Some((receiver, far, far_id)) = far_link(ends.link, receiver) else { return Step::Wait(Wait::Peer) };
-    if !is_connected(ends, far) || !receiver.process().is_alive() {
+    if !is_connected(ends.sender, ends.index, ends.link, receiver, far) {
         return Step::Wait(Wait::Peer);
     }
     let Some(operation) = Operation::of(ends.entry.operation.load(Relaxed)) else {
@@ -358,7 +386,7 @@ fn execute(ends: &Ends<'_>, receiver: Option<&ContextView>) -> Step {
         Operation::CompareSwap | Operation::FetchAdd => atomic(ends, operation, receiver),
     };
     if outcome != Outcome::Success {
-        far.fail();
+        ends.break_far(far);
     }
     Step::Done(outcome)
 }
@@ -384,7 +412,7 @@ fn message(ends: &Ends<'_>, op: Operation, receiver: &ContextView, far: &Link, f
     let immediate = ends.entry.immediate.load(Relaxed);
     finish_receive(slot, lap, Received { outcome: theirs, opcode, length, immediate, link: far_id });
     if mine != Outcome::Success {
-        far.fail();
+        ends.break_far(far);
     }
     receiver.notify();
     Step::Done(mine)
@@ -403,7 +431,7 @@ fn write_immediate(ends: &Ends<'_>, receiver: &ContextView, far: &Link, far_id: 
     let immediate = ends.entry.immediate.load(Relaxed);
     finish_receive(slot, lap, Received { outcome: theirs, opcode: 2, length, immediate, link: far_id });
     if outcome != Outcome::Success {
-        far.fail();
+        ends.break_far(far);
     }
     receiver.notify();
     Step::Done(outcome)
