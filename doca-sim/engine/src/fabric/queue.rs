@@ -327,9 +327,6 @@ fn far_link<'a>(
     (receiver.id() == context && receiver.is_open()).then_some((receiver, far, id))
 }
 
-/// `DOCA_RDMA_TRANSPORT_TYPE_DC`
-const DC: u32 = 1;
-
 /// Whether the far end is set up for this connection, and for no other. A target of the DC transport serves whoever has
 /// its descriptor: it never connects.
 fn is_connected(sender: &ContextView, index: u32, link: &Link, receiver: &ContextView, far: &Link) -> bool {
