@@ -3,7 +3,7 @@
 use crate::process::{self, Peer};
 use crate::sdk::Sdk;
 use crate::{Result, place};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 const DEADLINE: Duration = Duration::from_secs(120);
@@ -14,13 +14,30 @@ pub(crate) fn headers(sdk: &Sdk) -> Result {
     process::run(sdk.command("sh").arg(script).arg(sdk.options().include()))
 }
 
+/// `cargo sim conformance [NAME…]`
+pub(crate) fn command(names: &[String]) -> Result {
+    let mut chosen = sources()?;
+    if !names.is_empty() {
+        let all: Vec<String> = chosen.iter().map(|path| name_of(path)).collect();
+        if let Some(unknown) = names.iter().find(|name| !all.contains(name)) {
+            return Err(format!("there is no program {unknown}; there are: {}", all.join(", ")));
+        }
+        chosen.retain(|path| names.contains(&name_of(path)));
+    }
+    run(&Sdk::ready()?, &chosen)
+}
+
 /// Compiles and runs every program.
 pub(crate) fn programs(sdk: &Sdk) -> Result {
+    run(sdk, &sources()?)
+}
+
+fn run(sdk: &Sdk, sources: &[PathBuf]) -> Result {
     let scratch = tempfile::tempdir().map_err(|e| format!("cannot make a directory: {e}"))?;
-    for source in sources()? {
-        let name = source.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+    for source in sources {
+        let name = name_of(source);
         let program = scratch.path().join(&name);
-        compile(sdk, MODULES, &source, &program)?;
+        compile(sdk, MODULES, source, &program)?;
         let mut command = sdk.command(&program);
         command
             .env("DOCA_SIM_DIR", scratch.path().join(format!("{name}.network")))
@@ -32,7 +49,11 @@ pub(crate) fn programs(sdk: &Sdk) -> Result {
     Ok(())
 }
 
-fn sources() -> Result<Vec<std::path::PathBuf>> {
+fn name_of(source: &Path) -> String {
+    source.file_stem().unwrap_or_default().to_string_lossy().into_owned()
+}
+
+fn sources() -> Result<Vec<PathBuf>> {
     let dir = place::root().join("doca-sim/conformance");
     let mut found = place::files_below(&dir)?;
     found.retain(|path| path.parent() == Some(&dir) && path.extension().is_some_and(|e| e == "c"));

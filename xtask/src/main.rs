@@ -41,6 +41,7 @@ Commands around the software DOCA SDK. `cargo sim COMMAND`:
   test                run the whole suite: headers, ABI, C programs, cargo test
   test ARGS           cargo test ARGS
   abi                 only compare headers and libraries with the tables in abi/
+  conformance [NAME]  only compile and run the C programs in doca-sim/conformance
   bench NAME [ARGS]   run one of benches/
   env                 print shell `export` lines; use as: eval \"$(cargo sim env)\"
   install             build the SDK into a prefix (default: target/doca-sim)
@@ -79,6 +80,7 @@ fn dispatch(args: &[String]) -> Result<ExitCode> {
         "demo" => demo::command(rest)?,
         "test" if rest.is_empty() => suite::run()?,
         "abi" => abi::command(rest)?,
+        "conformance" => conformance::command(rest)?,
         "bench" => return bench::command(rest),
         "test" | "run" | "build" | "check" | "clippy" | "doc" => return sdk::cargo(args),
         "--" if !rest.is_empty() => return sdk::cargo(rest),
