@@ -50,3 +50,6 @@ entry! {
         mkey.put(mmap.mkey(device_of(pd)?.ok_or(Code::NOT_FOUND)?)?)
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -108,3 +108,6 @@ task_queries! {
     doca_rdma_cap_task_remote_net_sync_event_notify_set_is_supported RemoteNetSyncEventNotifySet;
     doca_rdma_cap_task_remote_net_sync_event_notify_add_is_supported RemoteNetSyncEventNotifyAdd;
 }
+
+#[cfg(test)]
+mod tests;

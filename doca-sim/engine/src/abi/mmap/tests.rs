@@ -122,6 +122,9 @@ fn configuration_is_frozen_while_started() {
         doca_mmap_set_permissions(mmap, 3u32);
         doca_mmap_rm_dev(mmap, devices.first);
         doca_mmap_add_dev(mmap, devices.second);
+    }
+    fails!(NOT_FOUND doca_mmap_rm_dev(mmap, devices.first););
+    ok! {
         doca_mmap_start(mmap);
         doca_mmap_get_max_num_devices(mmap, &mut max);
         doca_mmap_destroy(mmap);
@@ -247,8 +250,8 @@ fn with_thread_safety_destroy_does_not_look_at_buffers() {
     }
     let held = buffer(mmap);
     ok!(doca_mmap_destroy(mmap););
-    give_back(held);
     devices.close();
+    give_back(held);
 }
 
 #[test]
@@ -323,7 +326,11 @@ fn imports_show_the_exporters_range_and_are_frozen() {
         doca_mmap_enable_thread_safety(mmap);
         doca_mmap_stop(mmap);
     }
-    fails!(NOT_PERMITTED doca_mmap_start(mmap););
+    fails! {
+        NOT_PERMITTED doca_mmap_start(mmap);
+        NOT_PERMITTED doca_mmap_rm_dev(mmap, devices.second);
+        BAD_STATE doca_mmap_set_permissions(mmap, 1u32);
+    }
     ok! {
         doca_mmap_destroy(mmap);
         doca_mmap_destroy(origin);
@@ -399,17 +406,21 @@ fn capabilities_come_from_the_topology() {
 fn keys_are_not_zero_and_differ() {
     let devices = Devices::open();
     let memory = memory();
-    let (one, two) = (started(devices.first, &memory, 1), started(devices.first, &memory, 1));
-    let (mut first, mut second) = (0, 0);
+    let (one, two) = (started(devices.first, &memory, 1 | 2), started(devices.first, &memory, 1));
+    let bytes = export(doca_mmap_export_rdma, one, devices.first);
+    let (mut first, mut second, mut third, mut remote) = (0, 0, 0, NO_MAP);
     ok! {
+        doca_mmap_create_from_export(ptr::null::<u64>(), bytes.as_ptr(), bytes.len(), devices.first, &mut remote);
+        doca_mmap_get_mkey(remote, devices.first, &mut third);
         doca_mmap_get_mkey(one, devices.first, &mut first);
         doca_mmap_get_mkey(two, devices.first, &mut second);
     }
-    assert!(first != 0 && second != 0 && first != second);
+    assert!(first != 0 && second != 0 && first != second && third != first && third != second);
     fails!(NOT_FOUND doca_mmap_get_mkey(one, devices.second, &mut first););
     ok!(doca_mmap_stop(one););
     fails!(BAD_STATE doca_mmap_get_mkey(one, devices.first, &mut first););
     ok! {
+        doca_mmap_destroy(remote);
         doca_mmap_destroy(one);
         doca_mmap_destroy(two);
     }
