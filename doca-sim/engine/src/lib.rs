@@ -24,6 +24,7 @@ pub mod ctx;
 pub mod dev;
 pub mod entry;
 pub mod fabric;
+pub mod fault;
 pub mod inventory;
 mod lock;
 pub mod log;

@@ -6,6 +6,7 @@ use super::process;
 use super::shm::Shared;
 use super::word::{Phase, State, Word};
 use crate::code::{Code, Res};
+use crate::fault;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::SeqCst};
 
 /// Most bytes of private data in a letter.
@@ -91,6 +92,7 @@ pub fn post(to: &ContextView, message: &Message) -> Res {
         // Claimed or posted in this lap by somebody who has not moved the tail yet.
         let _ = tail.compare_exchange(position, position + 1, SeqCst, SeqCst);
     };
+    fault::point();
     letter.kind.store(message.kind as u32, SeqCst);
     letter.port.store(message.port.into(), SeqCst);
     letter.pid.store(message.process.pid, SeqCst);

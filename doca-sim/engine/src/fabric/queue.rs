@@ -9,6 +9,7 @@ use super::process::{self, Process};
 use super::region::{self, Piece, Pin, Refusal, RegionId};
 use super::word::{Phase, Word};
 use super::{ProcId, clock};
+use crate::fault;
 // Fields of an entry are Relaxed: its state word, which is SeqCst, publishes them.
 use std::sync::atomic::Ordering::{Relaxed, SeqCst};
 
@@ -166,7 +167,9 @@ pub fn post_send(
     entry.since.store(0, Relaxed);
     entry.wait.store(0, SeqCst);
     entry.pieces.store(write_pieces(room, pieces), Relaxed);
+    fault::point();
     entry.state.set(Word::new(Phase::Posted, lap));
+    fault::point();
     if let Some(link) = own.link(link) {
         link.tail.store(position + 1, SeqCst);
     }
@@ -211,6 +214,7 @@ pub fn pump(sender: &ContextView, index: u32, receiver: Option<&ContextView>) {
         if !entry.state.swap(found, Word::claimed(me, lap)) {
             continue;
         }
+        fault::point();
         let step = match link.state() {
             context::LinkState::Error | context::LinkState::Free => Step::Done(Outcome::Flushed),
             context::LinkState::Init => Step::Wait(Wait::Peer),
@@ -218,7 +222,9 @@ pub fn pump(sender: &ContextView, index: u32, receiver: Option<&ContextView>) {
         };
         match step {
             Step::Done(outcome) => {
+                fault::point();
                 finish(sender, index, entry, lap, outcome);
+                fault::point();
                 let _ = link.head.compare_exchange(head, head + 1, SeqCst, SeqCst);
                 if outcome != Outcome::Success {
                     link.fail();
@@ -393,6 +399,7 @@ fn message(ends: &Ends<'_>, op: Operation, receiver: &ContextView, far: &Link, f
     let Some((slot, room, lap)) = claim_receive(receiver, ends.me, far_id.index) else {
         return Step::Wait(Wait::Receive);
     };
+    fault::point();
     let length = ends.entry.length.load(Relaxed);
     let mut from = Stream::of(ends.sender.process(), ends.pieces, ends.entry.pieces.load(Relaxed), 0);
     let mut into = Stream::of(receiver.process(), room, slot.pieces.load(Relaxed), LOCAL_WRITE);
@@ -550,6 +557,7 @@ fn claim_receive(
             let _ = head.compare_exchange(position, position + 1, SeqCst, SeqCst);
         }
         if mine {
+            fault::point();
             if noted {
                 context::clear_bit(receiver.waiting(), link);
             }
@@ -650,6 +658,7 @@ fn transfer(from: &mut Stream<'_>, into: &mut Stream<'_>, length: u64) -> Result
             let len = usize::try_from(step).map_err(|_| Fault::Source(Refusal::Bounds))?;
             source.copy_to(from.offset, target, into.offset, len).map_err(Fault::Target)?;
         }
+        fault::point();
         from.skip(step);
         into.skip(step);
         left -= step;

@@ -8,6 +8,7 @@ use super::ProcId;
 use super::process::{self, MAX_HAZARDS, MAX_REGIONS, Process};
 use super::shm::Shared;
 use crate::code::{Code, Res};
+use crate::fault;
 use std::collections::HashMap;
 use std::fs::{File, OpenOptions};
 use std::os::fd::AsRawFd;
@@ -178,6 +179,7 @@ pub fn pin(process: &Process, piece: Piece, access: u32) -> Result<Pin<'_>, Refu
     let me = process::local().map_err(|_| Refusal::Fault)?.id().bits();
     let slot = process.regions().get(piece.region.index as usize).ok_or(Refusal::Gone)?;
     let hazard = take_hazard(process, me, piece.region);
+    fault::point();
     let mut pin = Pin { process, hazard, me, place: Place::Here(0), coherent: false, _mapped: None };
     if slot.state.load(SeqCst) != u64::from(piece.region.generation) << 1 | 1 {
         return Err(Refusal::Gone);
