@@ -318,7 +318,7 @@ fn commands_have_flags_of_their_own_and_inherit_some() {
 
 #[test]
 fn a_file_holds_the_same_flags() {
-    let dir = tempfile_dir();
+    let dir = scratch("flags");
     let file = dir.join("flags.json");
     for (text, more, code, expected) in [
         (
@@ -327,7 +327,7 @@ fn a_file_holds_the_same_flags() {
             SUCCESS,
             &["c=a", "int 2", "bool false"][..],
         ),
-        (r#"{"doca_program_flags": {"device": "a", "gid-index": 0xF,},}"#, &[], SUCCESS, &["c=a", "int 15"]),
+        (r#"{"doca_program_flags": {"gid-index": 0xF, "device": "a",},}"#, &[], SUCCESS, &["int 15", "c=a"]),
         (
             "// comment\n{\"doca_general_flags\": {\"log-level\": 60}, /* x */ \"device\": \"a\"}",
             &[],
@@ -342,7 +342,7 @@ fn a_file_holds_the_same_flags() {
         (r#"{"d": "short"}"#, &[], NOT_SUPPORTED, &[]),
         (r#"{"only-line": "x"}"#, &[], NOT_SUPPORTED, &[]),
         (r#"{"json": "again"}"#, &[], NOT_SUPPORTED, &[]),
-        (r#"{"doca_program_flags": 1}"#, &[], NOT_SUPPORTED, &[]),
+        (r#"{"doca_program_flags": 1}"#, &[], IO_FAILED, &[]),
         (r#"{"device": 1}"#, &[], INVALID_VALUE, &[]),
         (r#"{"gid-index": "1"}"#, &[], INVALID_VALUE, &[]),
         (r#"{"gid-index": 1.5}"#, &[], INVALID_VALUE, &[]),
@@ -374,8 +374,8 @@ fn a_file_holds_the_same_flags() {
     std::fs::remove_dir_all(dir).unwrap();
 }
 
-fn tempfile_dir() -> std::path::PathBuf {
-    let dir = std::env::temp_dir().join(format!("doca-sim-argp-{}", std::process::id()));
+fn scratch(name: &str) -> std::path::PathBuf {
+    let dir = std::env::temp_dir().join(format!("doca-sim-argp-{name}-{}", std::process::id()));
     std::fs::create_dir_all(&dir).unwrap();
     dir
 }
@@ -529,7 +529,7 @@ unsafe extern "C" fn on_dpdk(argc: c_int, argv: *mut *mut c_char) -> u32 {
 
 #[test]
 fn what_precedes_two_dashes_is_for_dpdk() {
-    let dir = tempfile_dir();
+    let dir = scratch("dpdk");
     let file = dir.join("dpdk.json");
     let devices = r#"[{"device": "pf", "id": "03:00.0", "hws": true}, {"device": "sf", "id": 4}]"#;
     let text =
@@ -546,7 +546,7 @@ fn what_precedes_two_dashes_is_for_dpdk() {
         assert_eq!(program.start(words), SUCCESS, "{words:?}");
         assert_eq!(calls().join(","), expected, "{words:?}");
     }
-    std::fs::remove_file(file).unwrap();
+    std::fs::remove_dir_all(dir).unwrap();
 }
 
 unsafe extern "C" fn call_logger(logger: unsafe extern "C" fn(), level: u32, text: *const c_char) {
@@ -594,18 +594,20 @@ fn a_version_callback_may_return_or_destroy_the_parser() {
 #[ignore = "started by the test below, which reads its output"]
 fn child() {
     let program = Program::ordinary();
-    let (mandatory, hidden, many) = (
+    let (mandatory, hidden, plain, many) = (
         param(Some(c"m"), Some(c"must"), STRING),
         param(None, Some(c"secret"), STRING),
+        param(Some(c"p"), Some(c"plain"), INT),
         param(None, Some(c"a-flag-with-a-name-that-is-too-long-for-its-column"), STRING),
     );
     unsafe {
         sim_doca_argp_param_set_mandatory(mandatory);
         sim_doca_argp_param_set_hidden(hidden);
-        sim_doca_argp_param_set_description(many, c"First line\nsecond line".as_ptr());
+        sim_doca_argp_param_set_arguments(plain, null());
+        sim_doca_argp_param_set_description(many, c"First line\nsecond line, which is so long that it has to be broken somewhere, best of all between two words".as_ptr());
         assert_eq!(sim_doca_argp_register_cmd(command(c"set")), SUCCESS);
     }
-    program.add(&[mandatory, hidden, many]);
+    program.add(&[mandatory, hidden, many, plain]);
     let words = std::env::var("WORDS").unwrap();
     program.start(&words.split(' ').collect::<Vec<_>>());
     unreachable!("the process goes on");
@@ -626,12 +628,14 @@ fn help_and_version_print_and_end_the_process_well() {
     let help = run("--help");
     for line in [
         "Usage: program [flags] <command> [command's flags]",
+        "  -p, --plain <number>       what it is for",
         "Program flags:",
         "  -d, --device <value>       what it is for",
         "  -m, --must <value>         what it is for (mandatory)",
         "      --a-flag-with-a-name-that-is-too-long-for-its-column <value>",
         "                             First line",
-        "                             second line",
+        "                             second line, which is so long that it has to be broken somewhere, best",
+        "                             of all between two words",
         "Commands:",
         "  set  what it does",
         "  -h, --help                   Show this text and end",

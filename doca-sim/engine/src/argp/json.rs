@@ -18,7 +18,7 @@ use std::sync::Arc;
 const SECTIONS: [&str; 2] = ["doca_general_flags", "doca_program_flags"];
 const DPDK_SECTION: &str = "doca_dpdk_flags";
 
-/// The members of an object in the order of the file.
+/// The members of an object and of the sections in it, in the order of the file.
 struct Members(Vec<(String, Json)>);
 
 impl<'de> Deserialize<'de> for Members {
@@ -33,8 +33,12 @@ impl<'de> Deserialize<'de> for Members {
 
             fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Members, A::Error> {
                 let mut members = Vec::new();
-                while let Some(member) = map.next_entry()? {
-                    members.push(member);
+                while let Some(key) = map.next_key::<String>()? {
+                    if SECTIONS.contains(&key.as_str()) {
+                        members.append(&mut map.next_value::<Members>()?.0);
+                    } else {
+                        members.push((key, map.next_value()?));
+                    }
                 }
                 Ok(Members(members))
             }
@@ -51,14 +55,10 @@ pub(super) fn read(line: &mut Line, built_in: &[Arc<Param>], path: &Path) -> Res
     let mut words = Vec::new();
     let mut steps = Vec::new();
     for (key, value) in members {
-        match value {
-            Json::Object(section) if SECTIONS.contains(&key.as_str()) => {
-                for (key, value) in section {
-                    member(line, built_in, &key, &value, &mut steps)?;
-                }
-            }
-            value if key == DPDK_SECTION => words = dpdk::words(&value)?,
-            value => member(line, built_in, &key, &value, &mut steps)?,
+        if key == DPDK_SECTION {
+            words = dpdk::words(&value)?;
+        } else {
+            member(line, built_in, &key, &value, &mut steps)?;
         }
     }
     line.steps.append(&mut steps);

@@ -1,11 +1,14 @@
 //! The text that `--help` prints.
 
-use super::param::{Command, Param};
+use super::param::{Command, Kind, Param};
 use std::fmt::Write;
 use std::sync::Arc;
 
 /// How wide the column of flags may become before descriptions go to lines of their own.
 const WIDEST: usize = 44;
+
+/// Where lines of descriptions are broken.
+const PAGE: usize = 100;
 
 /// The help for the innermost of a chain of commands.
 pub(super) fn text(program: &str, chain: &[Arc<Command>], built_in: &[Arc<Param>], dpdk: bool) -> String {
@@ -45,7 +48,13 @@ fn flag_row(param: &Arc<Param>) -> Row {
         Some(_) => param.title(),
         None => format!("    {}", param.title()),
     };
-    left.extend(param.arguments.iter().flat_map(|arguments| [" ", arguments]));
+    let value = match (&param.arguments, param.kind) {
+        (Some(arguments), _) => arguments,
+        (None, Kind::String) => "<text>",
+        (None, Kind::Int) => "<number>",
+        (None, _) => "",
+    };
+    left.extend([" ", value].iter().filter(|_| !value.is_empty()).copied());
     let mut right = param.description.clone().unwrap_or_default();
     let notes: Vec<_> =
         [(param.mandatory, "mandatory"), (param.multiple, "may be repeated"), (param.singular, "alone")]
@@ -76,9 +85,24 @@ fn section(out: &mut String, title: &str, rows: &[Row]) {
             _ = writeln!(out, "  {left}");
             left = "";
         }
-        for line in right.lines() {
-            _ = writeln!(out, "  {left:column$}  {}", line.trim());
+        for line in right.lines().flat_map(|line| wrap(line, PAGE - 4 - column)) {
+            _ = writeln!(out, "  {left:column$}  {line}");
             left = "";
         }
     }
+}
+
+/// Breaks a line between words; a word that is longer than the width stays whole.
+fn wrap(line: &str, width: usize) -> Vec<String> {
+    let mut lines = vec![String::new()];
+    for word in line.split_whitespace() {
+        let last = lines.last().map_or(0, |line| line.chars().count());
+        match lines.last_mut() {
+            Some(line) if last == 0 || last + 1 + word.chars().count() <= width => {
+                line.extend([if last == 0 { "" } else { " " }, word]);
+            }
+            _ => lines.push(word.to_owned()),
+        }
+    }
+    lines
 }
