@@ -10,6 +10,7 @@ use crate::entry::{Object, Tag};
 use crate::mmap::Mmap;
 use std::cell::{Cell, RefCell};
 use std::ptr::{self, NonNull};
+use std::rc::Rc;
 use std::sync::Arc;
 
 /// `struct doca_buf`: the window `[head, head + len)` of a map and the data `[data, data + data_len)` in it.
@@ -83,7 +84,7 @@ impl Window {
 }
 
 impl Buf {
-    fn on_shelf(shelf: *const Shelf, next: *const Buf) -> Self {
+    fn on_shelf(shelf: *const Shelf) -> Self {
         Buf {
             tag: Tag::live::<Self>(),
             refcount: Cell::new(0),
@@ -95,7 +96,7 @@ impl Buf {
             data: Cell::new(0),
             data_len: Cell::new(0),
             prev: Cell::new(ptr::null()),
-            next: Cell::new(next),
+            next: Cell::new(ptr::null()),
         }
     }
 
@@ -319,7 +320,7 @@ impl Buf {
     }
 }
 
-/// Descriptors made in advance. Part of an inventory or a pool, and like it not to be moved once filled.
+/// Descriptors made in advance, which know their shelf by its address.
 #[derive(Debug)]
 pub struct Shelf {
     chunks: RefCell<Vec<NonNull<[Buf]>>>,
@@ -334,15 +335,17 @@ impl Shelf {
     /// Most descriptors of a shelf.
     pub const MAX: usize = 1 << 24;
 
-    /// A shelf without descriptors.
-    pub fn empty(fixed: bool) -> Self {
-        Shelf {
+    /// A shelf of `number` descriptors, which get a window for good if `fixed`.
+    pub fn stocked(number: usize, fixed: bool) -> Res<Rc<Self>> {
+        let shelf = Rc::new(Shelf {
             chunks: RefCell::default(),
             free: Cell::new(ptr::null()),
             size: Cell::new(0),
             num_free: Cell::new(0),
             fixed,
-        }
+        });
+        shelf.grow(number)?;
+        Ok(shelf)
     }
 
     /// Makes descriptors. NO_MEMORY beyond [`Shelf::MAX`].
@@ -352,7 +355,7 @@ impl Shelf {
         }
         let mut chunk = Vec::new();
         chunk.try_reserve_exact(number).map_err(|_| Code::NO_MEMORY)?;
-        chunk.extend((0..number).map(|_| Buf::on_shelf(self, ptr::null())));
+        chunk.extend((0..number).map(|_| Buf::on_shelf(self)));
         let chunk = NonNull::from(Box::leak(chunk.into_boxed_slice()));
         self.chunks.borrow_mut().push(chunk);
         // SAFETY: leaked just now, and freed only by this shelf's drop.

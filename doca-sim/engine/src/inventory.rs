@@ -5,6 +5,7 @@ use crate::code::{Code, Res};
 use crate::entry::{Object, Tag};
 use crate::mmap::Mmap;
 use std::cell::Cell;
+use std::rc::Rc;
 
 /// `struct doca_buf_inventory`
 #[repr(C)]
@@ -13,7 +14,7 @@ pub struct Inventory {
     tag: Tag,
     started: Cell<bool>,
     user_data: Cell<u64>,
-    shelf: Shelf,
+    shelf: Rc<Shelf>,
 }
 
 // SAFETY: repr(C) with the tag of its own type first.
@@ -27,14 +28,12 @@ impl Inventory {
         if number == 0 {
             return Err(Code::INVALID_VALUE);
         }
-        let inventory = Box::new(Inventory {
+        Ok(Box::new(Inventory {
             tag: Tag::live::<Self>(),
             started: Cell::new(false),
             user_data: Cell::new(0),
-            shelf: Shelf::empty(false),
-        });
-        inventory.shelf.grow(number)?;
-        Ok(inventory)
+            shelf: Shelf::stocked(number, false)?,
+        }))
     }
 
     /// Marks the inventory as destroyed; IN_USE while buffers are out.

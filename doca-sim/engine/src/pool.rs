@@ -5,6 +5,7 @@ use crate::code::{Code, Res};
 use crate::entry::{Object, Tag};
 use crate::mmap::Mmap;
 use std::cell::Cell;
+use std::rc::Rc;
 use std::sync::Weak;
 
 /// `struct doca_buf_pool`
@@ -17,7 +18,7 @@ pub struct Pool {
     alignment: Cell<usize>,
     element_size: usize,
     mmap: Weak<Mmap>,
-    shelf: Shelf,
+    shelf: Rc<Shelf>,
 }
 
 // SAFETY: repr(C) with the tag of its own type first.
@@ -31,17 +32,15 @@ impl Pool {
         if number == 0 || element_size == 0 || mmap.range().is_none() {
             return Err(Code::INVALID_VALUE);
         }
-        let pool = Box::new(Pool {
+        Ok(Box::new(Pool {
             tag: Tag::live::<Self>(),
             started: Cell::new(false),
             user_data: Cell::new(0),
             alignment: Cell::new(1),
             element_size,
             mmap: mmap.watch(),
-            shelf: Shelf::empty(true),
-        });
-        pool.shelf.grow(number)?;
-        Ok(pool)
+            shelf: Shelf::stocked(number, true)?,
+        }))
     }
 
     /// Marks the pool as destroyed; IN_USE while buffers are out.

@@ -375,7 +375,13 @@ impl Topology {
 /// The topology of this run. A file that cannot be used is logged each time and is BAD_CONFIG.
 pub fn get() -> Res<&'static Topology> {
     static LOADED: OnceLock<Result<Topology, String>> = OnceLock::new();
-    logged(LOADED.get_or_init(|| file::load(std::env::var_os(FILE_VARIABLE))))
+    logged(LOADED.get_or_init(|| {
+        let loaded = file::load(std::env::var_os(FILE_VARIABLE));
+        if let Ok(topology) = &loaded {
+            crate::log::debug!("topology `{}`, {} devices", topology.name, topology.devices.len());
+        }
+        loaded
+    }))
 }
 
 /// The side this process is on. A value that is neither `host` nor `dpu` is BAD_CONFIG.

@@ -115,6 +115,6 @@ fn without_rdma_there_are_no_answers() {
         NOT_SUPPORTED doca_rdma_cap_transport_type_is_supported(info, 0u32);
         DRIVER doca_rdma_cap_get_max_send_queue_size(info, &mut 0);
         DRIVER doca_rdma_cap_get_gid_table_size(info, &mut 0);
-        DRIVER doca_rdma_cap_get_gid(info, 0u32, 1u32, &mut Gid::ZERO);
+        DRIVER doca_rdma_cap_get_gid(info, 0u32, 1u32, &mut Gid([0; 16]));
     }
 }
