@@ -226,6 +226,14 @@ impl Ctx {
         if !in_callback && self.finish_stop(&*owner) { Ok(()) } else { Err(Code::IN_PROGRESS) }
     }
 
+    /// RUNNING to STOPPING without a stop call: a library whose tasks are fatal when they fail.
+    pub fn fall(&self, owner: &dyn Context) {
+        if !self.is_destroyed() && self.state.get() == CtxState::Running {
+            self.change(owner, CtxState::Stopping);
+            owner.stop();
+        }
+    }
+
     /// STOPPING to IDLE if nothing is left; tells whether that happened.
     fn finish_stop(&self, owner: &dyn Context) -> bool {
         let left = self.in_flight.get() > 0 || self.allocated.get() > 0 || !owner.is_drained();

@@ -22,6 +22,7 @@ pub mod buf;
 pub mod code;
 pub mod ctx;
 pub mod dev;
+pub mod dma;
 pub mod entry;
 pub mod fabric;
 pub mod fault;

@@ -6,6 +6,7 @@ pub mod buf_inventory;
 pub mod buf_pool;
 pub mod ctx;
 pub mod dev;
+pub mod dma;
 pub mod error;
 pub mod log;
 pub mod mmap;
