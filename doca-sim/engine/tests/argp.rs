@@ -226,6 +226,7 @@ fn words_become_typed_values_in_their_order() {
         (&["-g", ""], INVALID_VALUE, &[]),
         (&["-d"], INVALID_VALUE, &[]),
         (&["-d", "-cm"], INVALID_VALUE, &[]),
+        (&["-d", "--gid-index=1"], INVALID_VALUE, &[]),
         (&["--use-cm=maybe"], INVALID_VALUE, &[]),
         (&["-d", "x", "-d", "y"], INVALID_VALUE, &[]),
         (&["-d", "x", "--device", "y"], INVALID_VALUE, &[]),

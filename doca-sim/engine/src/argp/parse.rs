@@ -1,7 +1,7 @@
 //! A command line as the steps that it asks for.
 
 use super::Refusal;
-use super::param::{Action, Command, Param};
+use super::param::{Action, Command, Kind, Param};
 use super::value::{Value, misfit};
 use crate::code::Code;
 use std::ffi::{CStr, OsStr};
@@ -45,8 +45,9 @@ impl Line {
                 let text = format!("unknown flag {}", String::from_utf8_lossy(flag));
                 return Err(Refusal { code: Code::NOT_SUPPORTED, text });
             };
-            let takes_value = param.kind != super::param::Kind::Boolean;
-            let next_is_flag = words.peek().is_some_and(|next| line.param(built_in, next).is_some());
+            let takes_value = param.kind != Kind::Boolean;
+            let next = words.peek().and_then(|next| split(next));
+            let next_is_flag = next.is_some_and(|(flag, _)| line.param(built_in, flag).is_some());
             let value = match attached {
                 None if takes_value && !next_is_flag => words.next(),
                 attached => attached,

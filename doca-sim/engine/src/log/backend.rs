@@ -51,6 +51,8 @@ impl Limit {
 pub struct Backend {
     tag: Tag,
     family: Family,
+    /// Whether writing calls a function of the program.
+    flushes: bool,
     sink: Mutex<Sink>,
     limits: [AtomicU32; 3],
     strict: [AtomicBool; 3],
@@ -66,6 +68,7 @@ impl Backend {
         Box::leak(Box::new(Backend {
             tag: Tag::live::<Self>(),
             family,
+            flushes: matches!(sink, Sink::Buffer(..)),
             sink: Mutex::new(sink),
             limits: limits.map(|level| AtomicU32::new(level.number())),
             strict: Default::default(),
@@ -101,10 +104,9 @@ impl Backend {
         Ok(())
     }
 
-    /// Writes one line, unless this very thread is writing one: then a flush function logs, which would wait
-    /// for itself.
+    /// Writes one line. What a flush function logs goes to no flush function, or it would wait for itself.
     pub(super) fn write(&self, level: Level, line: &str) {
-        if !sink::is_flushing() {
+        if !(self.flushes && sink::is_flushing()) {
             lock(&self.sink).write(level, line);
         }
     }

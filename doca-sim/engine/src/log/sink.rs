@@ -61,7 +61,7 @@ impl Sink {
     }
 }
 
-/// Whether this thread writes a record right now. A flush function that logs must not wait for itself.
+/// Whether this thread is inside a program's flush function.
 pub(super) fn is_flushing() -> bool {
     FLUSHING.get()
 }

@@ -2,6 +2,8 @@ use super::backend::Registry;
 use super::line::Record;
 use super::*;
 use std::ffi::{CStr, c_char};
+use std::os::unix::net::UnixStream;
+use std::time::Duration;
 
 fn registry() -> Registry {
     Registry::new(None, None)
@@ -168,4 +170,26 @@ fn a_flush_function_gets_each_record_at_the_start_of_its_buffer_and_may_log() {
         assert!(seen.iter().any(|text| text == expected), "{expected:?} in {seen:?}");
     }
     assert!(!seen.iter().any(|text| text.contains("flush")), "{seen:?}");
+}
+
+#[test]
+fn what_a_flush_function_logs_reaches_backends_without_one() {
+    static FILE: std::sync::OnceLock<std::os::fd::OwnedFd> = std::sync::OnceLock::new();
+    unsafe extern "C" fn flush(_: *mut c_char) {
+        add_to_file("from the flush function\n");
+    }
+    fn add_to_file(line: &str) {
+        use std::os::fd::AsRawFd;
+        let fd = FILE.get().expect("the test has set it").as_raw_fd();
+        Registry::new(None, None).add(Family::Application, Sink::Fd(fd)).write(Level::INFO, line);
+    }
+    let (mut reader, writer) = UnixStream::pair().unwrap();
+    reader.set_read_timeout(Some(Duration::from_secs(10))).unwrap();
+    FILE.set(writer.into()).unwrap();
+    let buffer = Box::leak(Box::new([0 as c_char; 64]));
+    let sink = Sink::Buffer(buffer.as_mut_ptr(), buffer.len(), flush);
+    Registry::new(None, None).add(Family::Application, sink).write(Level::INFO, "first\n");
+    let mut text = [0; 64];
+    let length = std::io::Read::read(&mut reader, &mut text).unwrap();
+    assert_eq!(&text[..length], b"from the flush function\n");
 }
