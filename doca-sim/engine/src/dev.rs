@@ -141,11 +141,6 @@ impl DevinfoRep {
     pub fn representor(&self) -> &'static Representor {
         self.representor
     }
-
-    /// The device through which it is seen.
-    pub fn dev(&self) -> &Dev {
-        &self.dev
-    }
 }
 
 /// `struct doca_dev_rep`: an open representor.

@@ -357,19 +357,6 @@ impl Topology {
     pub fn of(&self, side: Side) -> impl Iterator<Item = &Device> {
         self.devices.iter().filter(move |device| device.side == side)
     }
-
-    /// The device whose interface has this IPv4 address.
-    pub fn by_ipv4(&self, addr: Ipv4Addr) -> Option<&Device> {
-        self.devices.iter().find(|device| device.ipv4 == Some(addr))
-    }
-
-    /// The device that has this GID in its table, or the IPv6 address that it is.
-    pub fn by_gid(&self, gid: Gid) -> Option<&Device> {
-        self.devices.iter().find(|device| {
-            device.gid_table.iter().flatten().any(|entry| entry.gid == gid)
-                || device.ipv6_addr().octets() == gid.0
-        })
-    }
 }
 
 /// The topology of this run. A file that cannot be used is logged each time and is BAD_CONFIG.
