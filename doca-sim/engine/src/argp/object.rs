@@ -3,14 +3,18 @@
 
 use crate::code::{Code, Res};
 use std::ffi::{CStr, c_char, c_int, c_void};
+use std::mem::transmute;
 
 /// The two functions of json-c that are needed.
 struct JsonC {
-    /// `json_tokener_parse`: NULL, or an object with one reference.
-    parse: unsafe extern "C" fn(*const c_char) -> *mut c_void,
-    /// `json_object_put`: gives a reference back.
-    put: unsafe extern "C" fn(*mut c_void) -> c_int,
+    parse: Parse,
+    put: Put,
 }
+
+/// `json_tokener_parse`: NULL, or an object with one reference.
+type Parse = unsafe extern "C" fn(*const c_char) -> *mut c_void;
+/// `json_object_put`: gives a reference back.
+type Put = unsafe extern "C" fn(*mut c_void) -> c_int;
 
 impl JsonC {
     /// Those of the library that the process has loaded.
@@ -22,7 +26,9 @@ impl JsonC {
         };
         let (parse, put) = (symbol(c"json_tokener_parse")?, symbol(c"json_object_put")?);
         // SAFETY: json-c declares the functions of these names with these types.
-        Some(unsafe { JsonC { parse: std::mem::transmute(parse), put: std::mem::transmute(put) } })
+        let (parse, put) =
+            unsafe { (transmute::<*mut c_void, Parse>(parse), transmute::<*mut c_void, Put>(put)) };
+        Some(JsonC { parse, put })
     }
 
     fn lend(&self, text: &CStr, call: impl FnOnce(*mut c_void) -> Res) -> Res {
