@@ -107,8 +107,8 @@ impl<'a> Pair<'a> {
             "rdma_send",
             self.program("rdma_send").args(paths(&theirs, &ours)).args(["-s", &text]),
         )?;
-        receiver.expect("press enter", until)?;
         sender.expect("press enter", until)?;
+        receiver.expect("press enter", until)?;
         receiver.enter()?;
         sender.enter()?;
         conclude("exported descriptors", receiver, sender, &text, until)
@@ -125,8 +125,9 @@ impl<'a> Pair<'a> {
             "rdma_send",
             self.program("rdma_send").args(["-cm", "-sa", &address, "-s", &text]).args(ADDRESS_OPTIONS),
         )?;
-        receiver.expect("receive task successfully submitted", until)?;
+        // The sender first: if it gives up, the receiver waits for ever.
         sender.expect("press enter", until)?;
+        receiver.expect("receive task successfully submitted", until)?;
         sender.enter()?;
         conclude("RDMA CM", receiver, sender, &text, until)
     }
