@@ -121,7 +121,6 @@ fn pf() -> FuncType {
 }
 
 plain!(PciAddr, Mac, FuncType, LinkLayer, Option<u32>, Option<Ipv4Addr>, Option<Ipv6Addr>);
-plain!(Option<Vec<GidEntry>>, Vec<Representor>);
 
 settings! {
     /// How long the network waits, in milliseconds.

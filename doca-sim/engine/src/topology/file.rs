@@ -1,6 +1,6 @@
 //! Reading a topology file: JSON, checked to the last field.
 
-use super::settings::{Patched, Set};
+use super::settings::{Object, Patched, Set};
 use super::{Device, DevicePatch, Side, Timeouts, TimeoutsPatch, Topology, check};
 use serde::Deserialize;
 use serde::de::{Deserializer, Error, MapAccess, Visitor};
@@ -19,11 +19,11 @@ struct File {
     #[serde(default)]
     name: Set<String>,
     #[serde(default)]
-    timeouts: TimeoutsPatch,
+    timeouts: Object<TimeoutsPatch>,
     #[serde(default)]
-    host: Named<DevicePatch>,
+    host: Named<Object<DevicePatch>>,
     #[serde(default)]
-    dpu: Named<DevicePatch>,
+    dpu: Named<Object<DevicePatch>>,
 }
 
 #[derive(Deserialize)]
@@ -86,10 +86,11 @@ pub(super) fn default() -> Result<Topology, String> {
 /// Reads a topology; the error names field, line and column.
 pub(super) fn parse(text: &str) -> Result<Topology, String> {
     let mut json = serde_json::Deserializer::from_str(text);
-    let file: File = serde_path_to_error::deserialize(&mut json).map_err(|e| match e.path().to_string() {
-        path if path == "." => e.inner().to_string(),
-        path => format!("{path}: {}", e.inner()),
-    })?;
+    let Object(file) =
+        serde_path_to_error::deserialize(&mut json).map_err(|e| match e.path().to_string() {
+            path if path == "." => e.inner().to_string(),
+            path => format!("{path}: {}", e.inner()),
+        })?;
     json.end().map_err(|e| e.to_string())?;
     build(file)
 }
@@ -120,7 +121,7 @@ fn apply(
     devices: &mut Vec<Device>,
     side: Side,
     name: String,
-    patch: Option<DevicePatch>,
+    patch: Option<Object<DevicePatch>>,
 ) -> Result<(), String> {
     let position = devices.iter().position(|device| device.side == side && device.ibdev == name);
     match (position, patch) {
@@ -131,9 +132,9 @@ fn apply(
         (None, None) => return Err(format!("{side}.{name}: there is no such device to remove")),
         (None, Some(patch)) => {
             let required = [
-                ("pci", patch.pci.is_absent()),
-                ("iface", patch.iface.is_absent()),
-                ("mac", patch.mac.is_absent()),
+                ("pci", patch.0.pci.is_absent()),
+                ("iface", patch.0.iface.is_absent()),
+                ("mac", patch.0.mac.is_absent()),
             ];
             if let Some((field, _)) = required.iter().find(|(_, absent)| *absent) {
                 let known: Vec<&str> =

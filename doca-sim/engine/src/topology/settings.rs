@@ -4,7 +4,10 @@
 //! those of what it builds on, the others stay.
 
 use serde::Deserialize;
-use serde::de::DeserializeOwned;
+use serde::de::value::MapAccessDeserializer;
+use serde::de::{DeserializeOwned, Deserializer, MapAccess, Visitor};
+use std::fmt;
+use std::marker::PhantomData;
 
 /// Something that a part of the topology file can change.
 pub(super) trait Patched {
@@ -30,8 +33,32 @@ impl<T> Set<T> {
 }
 
 impl<'de, T: Deserialize<'de>> Deserialize<'de> for Set<T> {
-    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         T::deserialize(deserializer).map(Set::To)
+    }
+}
+
+/// A JSON object, and nothing else: derived code also takes the fields of a struct as a list.
+#[derive(Default)]
+pub(super) struct Object<T>(pub(super) T);
+
+impl<'de, T: Deserialize<'de>> Deserialize<'de> for Object<T> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Members<T>(PhantomData<T>);
+
+        impl<'de, T: Deserialize<'de>> Visitor<'de> for Members<T> {
+            type Value = Object<T>;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("an object")
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Object<T>, A::Error> {
+                T::deserialize(MapAccessDeserializer::new(map)).map(Object)
+            }
+        }
+
+        deserializer.deserialize_map(Members(PhantomData))
     }
 }
 
@@ -48,6 +75,26 @@ macro_rules! plain {
             }
         }
     )* };
+}
+
+impl<T: DeserializeOwned> Patched for Vec<T> {
+    type Patch = Set<Vec<Object<T>>>;
+
+    fn apply(&mut self, patch: Self::Patch) {
+        if let Set::To(list) = patch {
+            *self = list.into_iter().map(|Object(element)| element).collect();
+        }
+    }
+}
+
+impl<T: DeserializeOwned> Patched for Option<Vec<T>> {
+    type Patch = Set<Option<Vec<Object<T>>>>;
+
+    fn apply(&mut self, patch: Self::Patch) {
+        if let Set::To(list) = patch {
+            *self = list.map(|list| list.into_iter().map(|Object(element)| element).collect());
+        }
+    }
 }
 
 /// Declares a struct whose fields can be set in the file, with their defaults. Fields under `given` follow
@@ -81,9 +128,10 @@ macro_rules! settings {
         }
 
         impl $crate::topology::settings::Patched for $name {
-            type Patch = $patch;
+            type Patch = $crate::topology::settings::Object<$patch>;
 
-            fn apply(&mut self, patch: $patch) {
+            fn apply(&mut self, patch: Self::Patch) {
+                let patch = patch.0;
                 $( $crate::topology::settings::Patched::apply(&mut self.$field, patch.$field); )*
             }
         }

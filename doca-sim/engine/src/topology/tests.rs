@@ -81,7 +81,9 @@ fn mistakes_are_named() {
     let device = |body: &str| format!(r#"{{"extends": "default", "host": {{"mlx5_0": {{{body}}}}}}}"#);
     let cases: &[(String, &[&str])] = &[
         ("".into(), &["EOF", "line 1 column 0"]),
-        ("[]".into(), &["line 1"]),
+        ("[]".into(), &["sequence", "object", "line 1"]),
+        (r#"{"host": {"mlx5_0": []}}"#.into(), &["host.mlx5_0", "object", "line 1"]),
+        (device(r#""rdma": [true]"#), &["host.mlx5_0.rdma", "object", "line 1"]),
         ("{} x".into(), &["trailing", "line 1 column 4"]),
         (r#"{"hots": {}}"#.into(), &["hots", "`host`", "line 1 column 7"]),
         (r#"{"extends": "defualt"}"#.into(), &["extends", "defualt"]),
@@ -110,6 +112,7 @@ fn mistakes_are_named() {
         (device(r#""gid_table_size": 2"#), &["host.mlx5_0.gid_table_size"]),
         (device(r#""gids": [{"index": 16, "gid": "::1", "type": "RoCE v2"}]"#), &["host.mlx5_0.gids", "16"]),
         (device(r#""gids": [{"index": 0, "gid": "::1", "type": "RoCE v3"}]"#), &["gids[0].type", "RoCE v3"]),
+        (device(r#""gids": [[0, "::1", "RoCE v2"]]"#), &["gids[0]", "object"]),
         (device(r#""gids": [{"index": 0, "gid": "x", "type": "RoCE v2"}]"#), &["gids[0]", "`x`"]),
         (
             device(r#""representors": [{"vuid": "", "pci": "01:00.0", "iface": "r"}]"#),
