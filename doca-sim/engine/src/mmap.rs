@@ -353,7 +353,7 @@ impl Mmap {
         Ok(())
     }
 
-    /// Makes destroying independent of buffers.
+    /// Makes stopping and destroying independent of buffers.
     pub fn enable_thread_safety(&self) -> Res {
         let _rest = lock(&self.rest);
         let fresh = !self.is_started() || self.is_imported();
@@ -384,15 +384,21 @@ impl Mmap {
 
     /// Withdraws the range: descriptors and whatever was imported from them are void.
     pub fn stop(&self) -> Res {
-        if self.num_bufs() > 0 {
-            crate::log::error!("{} buffers of the map are still out", self.num_bufs());
-            return Err(Code::NOT_PERMITTED);
-        }
+        self.check_unused()?;
         if !self.is_started() {
             return Err(Code::BAD_STATE);
         }
         self.withdraw();
         Ok(())
+    }
+
+    /// NOT_PERMITTED while buffers are out. With thread safety they are not counted, as in DOCA.
+    fn check_unused(&self) -> Res {
+        if self.thread_safe.load(Relaxed) || self.num_bufs() == 0 {
+            return Ok(());
+        }
+        crate::log::error!("{} buffers of the map are still out", self.num_bufs());
+        Err(Code::NOT_PERMITTED)
     }
 
     fn withdraw(&self) {
@@ -409,10 +415,7 @@ impl Mmap {
     /// Ends the map's life as an object of the program. What remains is to drop the program's share, and then
     /// to say farewell.
     pub fn retire(&self) -> Res<Farewell> {
-        if !self.thread_safe.load(Relaxed) && self.num_bufs() > 0 {
-            crate::log::error!("{} buffers of the map are still out", self.num_bufs());
-            return Err(Code::NOT_PERMITTED);
-        }
+        self.check_unused()?;
         self.tag.kill();
         self.withdraw();
         let mut rest = lock(&self.rest);

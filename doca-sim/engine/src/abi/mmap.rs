@@ -175,7 +175,7 @@ entry! {
         from_export.put(u8::from(devinfo.get()?.device().mmap.create_from_export_pci))
     }
 
-    /// Makes destroying the map independent of buffers.
+    /// Makes stopping and destroying the map independent of buffers.
     fn doca_mmap_enable_thread_safety(mmap: In<Mmap>) {
         mmap.get()?.enable_thread_safety()
     }

@@ -239,7 +239,7 @@ fn buffers_keep_the_map() {
 }
 
 #[test]
-fn with_thread_safety_destroy_does_not_look_at_buffers() {
+fn with_thread_safety_nobody_looks_at_buffers() {
     let devices = Devices::open();
     let (memory, mmap) = (memory(), created());
     ok! {
@@ -249,7 +249,10 @@ fn with_thread_safety_destroy_does_not_look_at_buffers() {
         doca_mmap_start(mmap);
     }
     let held = buffer(mmap);
-    ok!(doca_mmap_destroy(mmap););
+    ok! {
+        doca_mmap_stop(mmap);
+        doca_mmap_destroy(mmap);
+    }
     devices.close();
     give_back(held);
 }
