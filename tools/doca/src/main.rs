@@ -1,2 +1,50 @@
-//! Under construction.
-fn main() {}
+//! One command for systems with DOCA: what a binary links, and what a device can do.
+//!
+//! Exit status of every subcommand: 0 all is well, 1 something asked for is not so, 2 the question was not
+//! understood or could not be answered.
+
+#![forbid(unsafe_code)]
+
+mod link_check;
+mod table;
+
+use clap::{Parser, Subcommand};
+use std::process::ExitCode;
+
+#[derive(Parser)]
+#[command(name = "doca", version, about = "Looks into programs and devices that use NVIDIA DOCA")]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    LinkCheck(link_check::Args),
+}
+
+/// What a subcommand found out, as an exit status.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Outcome {
+    /// All is well.
+    Good,
+    /// Something asked for is not so.
+    Unmet,
+}
+
+/// Why a subcommand could not answer.
+type Failure = Box<dyn std::error::Error>;
+
+fn main() -> ExitCode {
+    let outcome = match Cli::parse().command {
+        Command::LinkCheck(args) => link_check::run(&args),
+    };
+    match outcome {
+        Ok(Outcome::Good) => ExitCode::SUCCESS,
+        Ok(Outcome::Unmet) => ExitCode::from(1),
+        Err(failure) => {
+            eprintln!("error: {failure}");
+            ExitCode::from(2)
+        }
+    }
+}
