@@ -442,3 +442,45 @@ fn pools_need_a_started_map_that_is_large_enough() {
     assert_eq!((total, data), (1, 3));
     bench.done();
 }
+
+/// Random chaining, cutting and giving back, against lists of positions.
+#[test]
+fn lists_follow_a_model() {
+    const BUFS: usize = 8;
+    let bench = Bench::new(BUFS);
+    let mut seed = 1u64;
+    let mut random = |below: usize| {
+        seed = seed.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+        (seed >> 33) as usize % below
+    };
+    let mut model: Vec<Vec<*const Buf>> = Vec::new();
+    for _ in 0..20_000 {
+        let out: usize = model.iter().map(Vec::len).sum();
+        match random(4) {
+            0 if out < BUFS => model.push(vec![bench.room(random(512) * 8, 8)]),
+            1 if model.len() > 1 => {
+                let appended = model.swap_remove(random(model.len()));
+                let list = random(model.len());
+                ok!(doca_buf_chain_list(model[list][0], appended[0]););
+                model[list].extend(appended);
+            }
+            2 if model.iter().any(|list| list.len() > 1) => {
+                let list = model.iter().position(|list| list.len() > 1).unwrap();
+                let at = 1 + random(model[list].len() - 1);
+                ok!(doca_buf_unchain_list(model[list][0], model[list][at]););
+                let rest = model[list].split_off(at);
+                model.push(rest);
+            }
+            3 if !model.is_empty() => give_back(model.swap_remove(random(model.len()))[0]),
+            _ => continue,
+        }
+        for bufs in &model {
+            assert_eq!(list(bufs[0]), *bufs);
+        }
+        assert_eq!(bench.num_free() as usize, BUFS - model.iter().map(Vec::len).sum::<usize>());
+    }
+    for bufs in model {
+        give_back(bufs[0]);
+    }
+    bench.done();
+}
