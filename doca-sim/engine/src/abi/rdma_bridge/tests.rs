@@ -28,7 +28,7 @@ fn protection_domains_tell_devices_apart() {
 #[test]
 fn keys_belong_to_a_map_and_a_device() {
     let devices = Devices::open();
-    let memory = vec![0u8; 64];
+    let memory = [0u8; 64];
     let base = memory.as_ptr() as usize;
     let (mut mmap, mut inventory, mut buf) = (ptr::null(), ptr::null(), ptr::null());
     let (mut pd, mut other_pd, mut of_buf, mut of_map, mut of_dev) = (ptr::null(), ptr::null(), 0, 1, 2);
