@@ -27,7 +27,7 @@ use backend::Registry;
 use line::Record;
 use std::fmt::Arguments;
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{LazyLock, Mutex, Once};
+use std::sync::{Arc, LazyLock, Mutex, Once};
 
 macro_rules! at {
     ($level:ident, $($text:tt)*) => {
@@ -92,7 +92,7 @@ fn emit(family: Family, record: Record<'_>) {
 }
 
 /// Adds a backend for as long as the process lives.
-pub(crate) fn add(family: Family, sink: Sink) -> &'static Backend {
+pub(crate) fn add(family: Family, sink: Sink) -> Arc<Backend> {
     change(|registry| registry.add(family, sink))
 }
 

@@ -5,7 +5,9 @@ use crate::entry;
 use crate::entry::{In, Out, Text};
 use crate::log::{self, Backend, Family, Level, Limit, Sink};
 use std::ffi::{c_char, c_int};
+use std::sync::Arc;
 
+/// A backend, which the log keeps until the process ends.
 type Handle = *const Backend;
 
 fn add_file(family: Family, file: In<libc::FILE>, backend: Out<Handle>) -> Res {
@@ -13,7 +15,7 @@ fn add_file(family: Family, file: In<libc::FILE>, backend: Out<Handle>) -> Res {
     if file.raw().is_null() {
         return Err(Code::INVALID_VALUE);
     }
-    backend.put(log::add(family, Sink::File(file.raw().cast_mut())))
+    backend.put(Arc::as_ptr(&log::add(family, Sink::File(file.raw().cast_mut()))))
 }
 
 fn add_fd(family: Family, fd: c_int, backend: Out<Handle>) -> Res {
@@ -21,7 +23,7 @@ fn add_fd(family: Family, fd: c_int, backend: Out<Handle>) -> Res {
     if fd < 0 {
         return Err(Code::INVALID_VALUE);
     }
-    backend.put(log::add(family, Sink::Fd(fd)))
+    backend.put(Arc::as_ptr(&log::add(family, Sink::Fd(fd))))
 }
 
 type Flush = unsafe extern "C" fn(*mut c_char);
@@ -39,13 +41,13 @@ fn add_buf(
     if capacity == 0 {
         return Err(Code::INVALID_VALUE);
     }
-    backend.put(log::add(family, Sink::Buffer(buf.raw(), capacity, flush)))
+    backend.put(Arc::as_ptr(&log::add(family, Sink::Buffer(buf.raw(), capacity, flush))))
 }
 
 fn add_syslog(family: Family, name: Text, backend: Out<Handle>) -> Res {
     let name = name.get()?.to_owned();
     backend.check()?;
-    backend.put(log::add(family, Sink::Syslog(name)))
+    backend.put(Arc::as_ptr(&log::add(family, Sink::Syslog(name))))
 }
 
 fn set_limit(backend: In<Backend>, limit: Limit, level: u32) -> Res {

@@ -4,8 +4,8 @@ use super::{Level, Sink, sink};
 use crate::code::{Code, Res};
 use crate::entry::{Object, Tag};
 use crate::lock::lock;
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::{Arc, Mutex};
 
 /// Whose messages a backend writes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -64,15 +64,15 @@ unsafe impl Object for Backend {
 }
 
 impl Backend {
-    fn new(family: Family, sink: Sink, limits: [Level; 3]) -> &'static Self {
-        Box::leak(Box::new(Backend {
+    fn new(family: Family, sink: Sink, limits: [Level; 3]) -> Arc<Self> {
+        Arc::new(Backend {
             tag: Tag::live::<Self>(),
             family,
             flushes: matches!(sink, Sink::Buffer(..)),
             sink: Mutex::new(sink),
             limits: limits.map(|level| AtomicU32::new(level.number())),
             strict: Default::default(),
-        }))
+        })
     }
 
     fn limit(&self, limit: Limit) -> Level {
@@ -114,10 +114,10 @@ impl Backend {
 
 /// All backends, and what new ones begin with.
 pub(super) struct Registry {
-    backends: Vec<&'static Backend>,
-    standard: Option<&'static Backend>,
+    backends: Vec<Arc<Backend>>,
+    has_standard: bool,
     /// SDK messages go here until the program has an SDK backend.
-    fallback: Option<&'static Backend>,
+    fallback: Option<Arc<Backend>>,
     globals: [Level; 3],
     /// How verbose the environment wants each limit at least.
     environment: [Option<Level>; 3],
@@ -130,14 +130,14 @@ impl Registry {
         let quiet = [globals[0], globals[1], sdk.unwrap_or(Level::WARNING)];
         Registry {
             backends: Vec::new(),
-            standard: None,
+            has_standard: false,
             fallback: Some(Backend::new(Family::Sdk, Sink::Stderr, quiet)),
             globals,
             environment: [application, None, sdk],
         }
     }
 
-    pub(super) fn add(&mut self, family: Family, sink: Sink) -> &'static Backend {
+    pub(super) fn add(&mut self, family: Family, sink: Sink) -> Arc<Backend> {
         if family == Family::Sdk {
             self.fallback = None;
         }
@@ -146,18 +146,18 @@ impl Registry {
             // A new backend has no strict limit.
             _ = backend.set(limit, self.asked(limit, self.globals[limit as usize]));
         }
-        self.backends.push(backend);
+        self.backends.push(backend.clone());
         backend
     }
 
     pub(super) fn add_standard(&mut self) {
-        if self.standard.is_none() {
-            self.standard = Some(self.add(Family::Application, Sink::Standard));
+        if !std::mem::replace(&mut self.has_standard, true) {
+            self.add(Family::Application, Sink::Standard);
         }
     }
 
-    pub(super) fn showing(&self, family: Family, level: Level) -> Vec<&'static Backend> {
-        self.all().filter(|backend| backend.family == family && backend.shows(level)).collect()
+    pub(super) fn showing(&self, family: Family, level: Level) -> Vec<Arc<Backend>> {
+        self.all().filter(|backend| backend.family == family && backend.shows(level)).cloned().collect()
     }
 
     pub(super) fn most_verbose_sdk(&self) -> u32 {
@@ -196,7 +196,7 @@ impl Registry {
         }
     }
 
-    fn all(&self) -> impl Iterator<Item = &'static Backend> {
-        self.backends.iter().chain(&self.fallback).copied()
+    fn all(&self) -> impl Iterator<Item = &Arc<Backend>> {
+        self.backends.iter().chain(&self.fallback)
     }
 }

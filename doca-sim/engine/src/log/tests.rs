@@ -42,10 +42,10 @@ fn an_application_backend_shows_what_lies_between_its_limits() {
     assert_eq!(count(&registry, Family::Application, Level::CRIT), 1);
     assert_eq!(count(&registry, Family::Application, Level::INFO), 1);
     assert_eq!(count(&registry, Family::Application, Level::DEBUG), 0);
-    registry.set_limit(backend, Limit::Upper, Level::WARNING).unwrap();
+    registry.set_limit(&backend, Limit::Upper, Level::WARNING).unwrap();
     assert_eq!(count(&registry, Family::Application, Level::ERROR), 0);
     assert_eq!(count(&registry, Family::Application, Level::WARNING), 1);
-    registry.set_limit(backend, Limit::Lower, Level::DISABLE).unwrap();
+    registry.set_limit(&backend, Limit::Lower, Level::DISABLE).unwrap();
     assert_eq!(count(&registry, Family::Application, Level::WARNING), 0);
 }
 
@@ -59,7 +59,7 @@ fn until_there_is_an_sdk_backend_warnings_are_shown() {
     assert_eq!(registry.most_verbose_sdk(), 60);
     let own = registry.add(Family::Sdk, Sink::Stderr);
     assert_eq!(count(&registry, Family::Sdk, Level::DEBUG), 1);
-    registry.set_limit(own, Limit::Sdk, Level::CRIT).unwrap();
+    registry.set_limit(&own, Limit::Sdk, Level::CRIT).unwrap();
     assert_eq!(registry.most_verbose_sdk(), 20);
     assert_eq!(count(&registry, Family::Sdk, Level::ERROR), 0);
 }
@@ -77,7 +77,7 @@ fn global_limits_reach_old_and_new_backends_of_their_family() {
     let mut registry = registry();
     let sdk = registry.add(Family::Sdk, Sink::Stderr);
     registry.add(Family::Application, Sink::Stderr);
-    registry.set_limit(sdk, Limit::Sdk, Level::ERROR).unwrap();
+    registry.set_limit(&sdk, Limit::Sdk, Level::ERROR).unwrap();
     registry.set_global(Limit::Lower, Level::TRACE);
     registry.add(Family::Application, Sink::Stderr);
     assert_eq!(count(&registry, Family::Application, Level::TRACE), 2);
@@ -92,13 +92,13 @@ fn a_strict_limit_only_shrinks() {
     let backend = registry.add(Family::Application, Sink::Stderr);
     backend.make_strict(Limit::Lower).unwrap();
     backend.make_strict(Limit::Upper).unwrap();
-    assert_eq!(registry.set_limit(backend, Limit::Lower, Level::DEBUG), Err(Code::NOT_PERMITTED));
+    assert_eq!(registry.set_limit(&backend, Limit::Lower, Level::DEBUG), Err(Code::NOT_PERMITTED));
     registry.set_global(Limit::Lower, Level::DEBUG);
     assert_eq!(count(&registry, Family::Application, Level::DEBUG), 0);
-    registry.set_limit(backend, Limit::Lower, Level::WARNING).unwrap();
+    registry.set_limit(&backend, Limit::Lower, Level::WARNING).unwrap();
     assert_eq!(count(&registry, Family::Application, Level::INFO), 0);
-    registry.set_limit(backend, Limit::Upper, Level::ERROR).unwrap();
-    assert_eq!(registry.set_limit(backend, Limit::Upper, Level::CRIT), Err(Code::NOT_PERMITTED));
+    registry.set_limit(&backend, Limit::Upper, Level::ERROR).unwrap();
+    assert_eq!(registry.set_limit(&backend, Limit::Upper, Level::CRIT), Err(Code::NOT_PERMITTED));
 }
 
 #[test]
@@ -106,8 +106,8 @@ fn limits_belong_to_a_family() {
     let mut registry = registry();
     let sdk = registry.add(Family::Sdk, Sink::Stderr);
     let application = registry.add(Family::Application, Sink::Stderr);
-    assert_eq!(registry.set_limit(sdk, Limit::Lower, Level::INFO), Err(Code::INVALID_VALUE));
-    assert_eq!(registry.set_limit(application, Limit::Sdk, Level::INFO), Err(Code::INVALID_VALUE));
+    assert_eq!(registry.set_limit(&sdk, Limit::Lower, Level::INFO), Err(Code::INVALID_VALUE));
+    assert_eq!(registry.set_limit(&application, Limit::Sdk, Level::INFO), Err(Code::INVALID_VALUE));
     assert_eq!(sdk.make_strict(Limit::Upper), Err(Code::INVALID_VALUE));
 }
 
@@ -115,7 +115,7 @@ fn limits_belong_to_a_family() {
 fn the_environment_outranks_the_program_and_the_command_line_outranks_both() {
     let mut registry = Registry::new(Some(Level::DEBUG), Some(Level::TRACE));
     let sdk = registry.add(Family::Sdk, Sink::Stderr);
-    registry.set_limit(sdk, Limit::Sdk, Level::WARNING).unwrap();
+    registry.set_limit(&sdk, Limit::Sdk, Level::WARNING).unwrap();
     assert_eq!(registry.most_verbose_sdk(), 70);
     registry.add_standard();
     assert_eq!(count(&registry, Family::Application, Level::DEBUG), 1);
@@ -164,7 +164,7 @@ fn a_flush_function_gets_each_record_at_the_start_of_its_buffer_and_may_log() {
     backend.write(Level::INFO, "short\n");
     backend.write(Level::INFO, "longer than the buffer\n");
     backend.write(Level::INFO, "0123456789é\n");
-    set_limit(backend, Limit::Lower, Level::DISABLE).unwrap();
+    set_limit(&backend, Limit::Lower, Level::DISABLE).unwrap();
     let seen = lock(&SEEN);
     for expected in ["short\n", "longer than", "0123456789"] {
         assert!(seen.iter().any(|text| text == expected), "{expected:?} in {seen:?}");
@@ -186,7 +186,7 @@ fn what_a_flush_function_logs_reaches_backends_without_one() {
     let (mut reader, writer) = UnixStream::pair().unwrap();
     reader.set_read_timeout(Some(Duration::from_secs(10))).unwrap();
     FILE.set(writer.into()).unwrap();
-    let buffer = Box::leak(Box::new([0 as c_char; 64]));
+    let mut buffer = [0 as c_char; 64];
     let sink = Sink::Buffer(buffer.as_mut_ptr(), buffer.len(), flush);
     Registry::new(None, None).add(Family::Application, sink).write(Level::INFO, "first\n");
     let mut text = [0; 64];
