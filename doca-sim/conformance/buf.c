@@ -77,11 +77,13 @@ static void windows(void)
 	CHECK(has_data(source, memory + 12, 0));
 	OK(doca_buf_set_data_len(source, 12));
 	CHECK(has_data(source, memory + 12, 12));
+#if AFTER_3_0
 	OK(doca_buf_inventory_buf_reuse_by_data(source, memory + 100, 30));
 	CHECK(has_data(source, memory + 100, 30));
 	OK(doca_buf_inventory_buf_reuse_by_addr(source, memory + 200, 30));
 	CHECK(has_data(source, memory + 200, 0));
 	FAILS(INVALID_VALUE, doca_buf_inventory_buf_reuse_by_addr(source, memory, SIZE + 1));
+#endif
 	give_back(source);
 	give_back(buf);
 }

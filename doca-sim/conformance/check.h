@@ -10,6 +10,10 @@
 
 #include <doca_dev.h>
 #include <doca_error.h>
+#include <doca_version.h>
+
+/* Whether the headers have what came after 3.0. */
+#define AFTER_3_0 (DOCA_VERSION_MAJOR > 3 || DOCA_VERSION_MINOR >= 1)
 
 static int checks_passed, checks_failed;
 

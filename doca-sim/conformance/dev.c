@@ -53,7 +53,6 @@ static void queries(const struct doca_devinfo *info)
 	uint8_t addr[DOCA_DEVINFO_IPV6_ADDR_SIZE], flag = 9;
 	uint64_t rate = 0;
 	uint16_t word;
-	uint32_t number;
 
 	OK(doca_devinfo_get_pci_addr_str(info, pci));
 	CHECK(strlen(pci) == 12);
@@ -84,7 +83,11 @@ static void queries(const struct doca_devinfo *info)
 	OK(doca_devinfo_get_active_rate(info, &rate));
 	CHECK(rate >= 1000000000);
 	FAILS(INVALID_VALUE, doca_devinfo_get_active_rate(info, NULL));
+#if AFTER_3_0
+	uint32_t number;
+
 	FAILS(NOT_SUPPORTED, doca_devinfo_get_sf_index(info, &number));
+#endif
 }
 
 static void rdma_capabilities(const struct doca_devinfo *info)
@@ -133,16 +136,12 @@ static void host_side(void)
 	OK(doca_dev_close(dev));
 }
 
-static void dpu_side(void)
+#if AFTER_3_0
+static void scalable_functions(void)
 {
-	char vuid[DOCA_DEVINFO_REP_VUID_SIZE], pci[DOCA_DEVINFO_REP_PCI_ADDR_SIZE];
-	struct doca_devinfo_rep **reps;
-	struct doca_devinfo **list;
-	struct doca_dev_rep *rep;
-	struct doca_dev *dev;
 	enum doca_pci_func_type type;
+	struct doca_devinfo **list;
 	uint32_t count, index, num_sfs = 0;
-	uint8_t flag, addr[DOCA_DEVINFO_IPV4_ADDR_SIZE];
 
 	OK(doca_devinfo_create_list(&list, &count));
 	for (uint32_t i = 0; i < count; i++) {
@@ -154,7 +153,22 @@ static void dpu_side(void)
 	}
 	CHECK(num_sfs >= 1);
 	OK(doca_devinfo_destroy_list(list));
+}
+#endif
 
+static void dpu_side(void)
+{
+	char vuid[DOCA_DEVINFO_REP_VUID_SIZE], pci[DOCA_DEVINFO_REP_PCI_ADDR_SIZE];
+	struct doca_devinfo_rep **reps;
+	struct doca_dev_rep *rep;
+	struct doca_dev *dev;
+	enum doca_pci_func_type type;
+	uint32_t count;
+	uint8_t flag, addr[DOCA_DEVINFO_IPV4_ADDR_SIZE];
+
+#if AFTER_3_0
+	scalable_functions();
+#endif
 	dev = open_device("mlx5_0");
 	CHECK(dev != NULL);
 	FAILS(NOT_FOUND, doca_devinfo_get_ipv4_addr(doca_dev_as_devinfo(dev), addr, sizeof(addr)));

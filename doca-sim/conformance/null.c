@@ -98,10 +98,12 @@ static void devices(void)
 	FAILS(INVALID_VALUE, doca_devinfo_rep_is_equal_pci_addr(NULL, "03:00.0", (void *)scratch));
 	FAILS(INVALID_VALUE, doca_devinfo_rep_is_equal_pci_addr(rep_info, NULL, (void *)scratch));
 	FAILS(INVALID_VALUE, doca_devinfo_rep_is_equal_pci_addr(rep_info, "03:00.0", NULL));
+#if AFTER_3_0
 	FAILS(INVALID_VALUE, doca_devinfo_get_pci_func_type(NULL, (void *)scratch));
 	FAILS(INVALID_VALUE, doca_devinfo_get_pci_func_type(info, NULL));
 	FAILS(INVALID_VALUE, doca_devinfo_get_sf_index(NULL, (void *)scratch));
 	FAILS(INVALID_VALUE, doca_devinfo_get_sf_index(info, NULL));
+#endif
 }
 
 static void maps(void)
@@ -157,9 +159,11 @@ static void maps(void)
 	FAILS(INVALID_VALUE, doca_mmap_cap_is_create_from_export_pci_supported(NULL, (void *)scratch));
 	FAILS(INVALID_VALUE, doca_mmap_cap_is_create_from_export_pci_supported(info, NULL));
 	FAILS(INVALID_VALUE, doca_mmap_enable_thread_safety(NULL));
+#if AFTER_3_0
 	FAILS(INVALID_VALUE, doca_mmap_get_mkey(NULL, dev, (void *)scratch));
 	FAILS(INVALID_VALUE, doca_mmap_get_mkey(map, NULL, (void *)scratch));
 	FAILS(INVALID_VALUE, doca_mmap_get_mkey(map, dev, NULL));
+#endif
 }
 
 static void buffers(void)
@@ -231,10 +235,12 @@ static void inventories(void)
 	FAILS(INVALID_VALUE, doca_buf_inventory_get_user_data(NULL, (void *)scratch));
 	FAILS(INVALID_VALUE, doca_buf_inventory_get_user_data(inventory, NULL));
 	FAILS(INVALID_VALUE, doca_buf_inventory_expand(NULL, 256));
+#if AFTER_3_0
 	FAILS(INVALID_VALUE, doca_buf_inventory_buf_reuse_by_data(NULL, memory, 8));
 	FAILS(INVALID_VALUE, doca_buf_inventory_buf_reuse_by_data(buf, NULL, 8));
 	FAILS(INVALID_VALUE, doca_buf_inventory_buf_reuse_by_addr(NULL, memory, 8));
 	FAILS(INVALID_VALUE, doca_buf_inventory_buf_reuse_by_addr(buf, NULL, 8));
+#endif
 }
 
 static void pools(void)

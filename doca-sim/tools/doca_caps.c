@@ -20,6 +20,9 @@
 
 #define NAME_WIDTH 40
 
+/* Whether devices tell their kind of function, which came after 3.0. */
+#define HAS_FUNC_TYPE (DOCA_VERSION_MAJOR > 3 || DOCA_VERSION_MINOR >= 1)
+
 /* What the user asked for. */
 struct request {
 	const char *pci;  /* only this device, or NULL for all */
@@ -65,8 +68,6 @@ static bool show_device(const struct doca_devinfo *info)
 {
 	char name[DOCA_DEVINFO_IFACE_NAME_SIZE], text[INET6_ADDRSTRLEN];
 	uint8_t mac[DOCA_DEVINFO_MAC_ADDR_SIZE], ip[DOCA_DEVINFO_IPV6_ADDR_SIZE];
-	enum doca_pci_func_type type;
-	uint32_t sf_index;
 	uint64_t rate;
 	uint16_t id;
 
@@ -76,10 +77,15 @@ static bool show_device(const struct doca_devinfo *info)
 	if (failed("doca_devinfo_get_iface_name", doca_devinfo_get_iface_name(info, name, sizeof(name))))
 		return false;
 	put(1, "iface_name", name);
+#if HAS_FUNC_TYPE
+	enum doca_pci_func_type type;
+	uint32_t sf_index;
+
 	if (doca_devinfo_get_pci_func_type(info, &type) == DOCA_SUCCESS)
 		put(1, "pci_func_type", func_type_name(type));
 	if (doca_devinfo_get_sf_index(info, &sf_index) == DOCA_SUCCESS)
 		put_u64(1, "sf_index", sf_index);
+#endif
 	if (doca_devinfo_get_mac_addr(info, mac, sizeof(mac)) == DOCA_SUCCESS) {
 		snprintf(text, sizeof(text), "%02x:%02x:%02x:%02x:%02x:%02x", mac[0], mac[1], mac[2], mac[3], mac[4],
 			 mac[5]);
