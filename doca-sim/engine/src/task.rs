@@ -216,11 +216,6 @@ impl Pool {
         })
     }
 
-    /// How many tasks there are.
-    pub fn len(&self) -> usize {
-        self.tasks.len()
-    }
-
     /// Takes a task, its fields zeroed. NO_MEMORY when all are taken.
     pub fn take(&self, ctx: &Ctx, user_data: u64) -> Res<&Task> {
         let slot = self.free.borrow_mut().pop().ok_or(Code::NO_MEMORY)?;

@@ -1,11 +1,11 @@
 //! `doca_sync_event.h`: sync events, in both modes.
 
 use super::rdma::bytes;
+use crate::buf::Buf;
 use crate::code::{Code, Res};
 use crate::ctx::Ctx;
 use crate::dev::{Dev, Devinfo};
 use crate::entry;
-use crate::buf::Buf;
 use crate::entry::{In, Out};
 use crate::sync_event::{Conf, Kind, Location, RemoteNet, SyncEvent};
 use crate::task::{Task, TaskCallback};

@@ -211,7 +211,7 @@ impl Process {
 
         let adapter = Segment::open(format!("/proc/{}/fd/{fd}", who.pid).as_ref())?;
         let header = adapter.at::<Header>(0).ok_or_else(gone)?;
-        let same = adapter.len() >= ADAPTER_LEN
+        let same = adapter.size() >= ADAPTER_LEN
             && header.magic.load(SeqCst) == MAGIC
             && header.id.load(SeqCst) == who.id().bits()
             && (0..2).all(|i| header.token[i].load(SeqCst) == who.token[i]);
@@ -320,7 +320,7 @@ impl Process {
         let mut spins = 0u32;
         while let Err(holder) = word.compare_exchange(0, me, SeqCst, SeqCst) {
             spins += 1;
-            if spins % 1024 == 0 && !lives(ProcId::from_bits(holder)) {
+            if spins.is_multiple_of(1024) && !lives(ProcId::from_bits(holder)) {
                 let _ = word.compare_exchange(holder, 0, SeqCst, SeqCst);
             }
             std::thread::yield_now();

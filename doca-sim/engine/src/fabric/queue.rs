@@ -384,7 +384,7 @@ fn execute(ends: &Ends<'_>, receiver: Option<&ContextView>) -> Step {
             transfer(remote, local, length).map_err(|e| e.swapped())
         }),
         Operation::Write => {
-            one_sided(ends, operation, receiver, |local, remote, length| transfer(local, remote, length))
+            one_sided(ends, operation, receiver, transfer)
         }
         Operation::CompareSwap | Operation::FetchAdd => atomic(ends, operation, receiver),
     };
@@ -474,7 +474,7 @@ fn atomic(ends: &Ends<'_>, operation: Operation, receiver: &ContextView) -> Outc
         return Outcome::Refused;
     }
     let target = remote_piece(ends.entry, 8);
-    if target.addr % 8 != 0 {
+    if !target.addr.is_multiple_of(8) {
         return Outcome::Misaligned;
     }
     let result = match ends.pieces.first().filter(|_| ends.entry.pieces.load(Relaxed) > 0) {

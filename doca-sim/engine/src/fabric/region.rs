@@ -121,7 +121,7 @@ pub fn unregister(id: RegionId) {
                 break;
             }
             spins += 1;
-            if spins % 1024 == 0 && !process::lives(ProcId::from_bits(holder)) {
+            if spins.is_multiple_of(1024) && !process::lives(ProcId::from_bits(holder)) {
                 hazard.release(holder);
             }
             std::thread::yield_now();
@@ -214,7 +214,7 @@ pub fn pin(process: &Process, piece: Piece, access: u32) -> Result<Pin<'_>, Refu
     Ok(pin)
 }
 
-fn take_hazard<'a>(process: &'a Process, me: u64, region: RegionId) -> &'a Hazard {
+fn take_hazard(process: &Process, me: u64, region: RegionId) -> &Hazard {
     let mut tries = 0u32;
     loop {
         for (index, hazard) in process.hazards().iter().enumerate() {
@@ -228,7 +228,7 @@ fn take_hazard<'a>(process: &'a Process, me: u64, region: RegionId) -> &'a Hazar
         }
         // All slots taken: some holders may be dead.
         tries += 1;
-        if tries % 64 == 0 {
+        if tries.is_multiple_of(64) {
             for hazard in process.hazards() {
                 let holder = hazard.holder.load(SeqCst);
                 if holder != 0 && !process::lives(ProcId::from_bits(holder)) {
@@ -466,7 +466,7 @@ struct BackingFile {
 
 /// The sealed memfd of which the range is a shared mapping, if it is one and the program still holds it.
 fn backing_file(addr: usize, len: usize) -> Option<BackingFile> {
-    if addr % 4096 != 0 {
+    if !addr.is_multiple_of(4096) {
         return None;
     }
     let maps = std::fs::read_to_string("/proc/self/maps").ok()?;

@@ -106,7 +106,7 @@ impl Segment {
     }
 
     /// Bytes mapped.
-    pub fn len(&self) -> usize {
+    pub fn size(&self) -> usize {
         self.len
     }
 
@@ -118,7 +118,7 @@ impl Segment {
     /// `count` consecutive `T`s.
     pub fn array<T: Shared>(&self, offset: usize, count: usize) -> Option<&[T]> {
         let end = size_of::<T>().checked_mul(count)?.checked_add(offset)?;
-        if end > self.len || offset % align_of::<T>() != 0 {
+        if end > self.len || !offset.is_multiple_of(align_of::<T>()) {
             return None;
         }
         // SAFETY: in bounds and aligned (the base is page-aligned); `T: Shared` accepts any bits and is only

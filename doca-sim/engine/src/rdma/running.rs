@@ -271,12 +271,12 @@ impl Running {
         }
         let receives_first = self.receives_first.get();
         self.receives_first.set(!receives_first);
-        let moved = if receives_first {
-            self.step_receive(rdma) || self.step_send(rdma)
+        let order: [fn(&Self, &Rdma) -> bool; 2] = if receives_first {
+            [Self::step_receive, Self::step_send]
         } else {
-            self.step_send(rdma) || self.step_receive(rdma)
+            [Self::step_send, Self::step_receive]
         };
-        if moved {
+        if order.iter().any(|step| step(self, rdma)) {
             return true;
         }
         self.chores(rdma);

@@ -203,7 +203,7 @@ impl SyncEvent {
 
     /// `doca_sync_event_set_addr`
     pub fn set_addr(&self, addr: usize) -> Res {
-        if addr == 0 || addr % 8 != 0 {
+        if addr == 0 || !addr.is_multiple_of(8) {
             return Err(Code::INVALID_VALUE);
         }
         self.require_open()?;
@@ -220,7 +220,7 @@ impl SyncEvent {
             log::error!("a sync event's buffer needs 8 bytes of data, no list, and local and RDMA rights");
             return Err(Code::NOT_PERMITTED);
         }
-        if buf.data() % 8 != 0 {
+        if !buf.data().is_multiple_of(8) {
             return Err(Code::INVALID_VALUE);
         }
         *self.place.borrow_mut() = Place::Piece(Piece { addr: buf.data() as u64, len: 8, region });
@@ -343,9 +343,8 @@ impl SyncEvent {
 
     /// `doca_sync_event_export_to_remote_pci`
     pub fn export_pci(&self, dev: &Dev) -> Res<(*const u8, usize)> {
-        let reachable = |role: &Cell<Option<Location>>| {
-            matches!(role.get(), Some(Location::Cpu | Location::RemotePci))
-        };
+        let reachable =
+            |role: &Cell<Option<Location>>| matches!(role.get(), Some(Location::Cpu | Location::RemotePci));
         self.require_own()?;
         if !reachable(&self.publisher) || !reachable(&self.subscriber) || !dev.device().mmap.export_pci {
             return Err(Code::NOT_SUPPORTED);
