@@ -107,6 +107,32 @@ fn a_path_for_loaded_libraries_too_is_told_from_one_for_the_programs_own() {
 }
 
 #[test]
+fn a_library_with_a_path_of_its_own_does_not_take_the_programs() {
+    let bench = Bench::new();
+    bench.doca("below", "common", "3.2.1025", COMMON, &[]);
+    let flags = ["-Lbelow", NEEDED, "-ldoca_common", "-Wl,--enable-new-dtags,-rpath,/nowhere"];
+    bench.doca("lib", "rdma", "3.2.1025", RDMA, &flags);
+    let rpath = "-Wl,--disable-new-dtags,-rpath,$ORIGIN/lib:$ORIGIN/below";
+    bench.program("app", USES_RDMA, &["-ldoca_rdma", "-Wl,-rpath-link,below", rpath]);
+    assert_eq!(bench.loaded("app", "", "libdoca_common.so.2"), None);
+    let checked = bench.check("app", &[]);
+    assert_eq!((&checked.library("rdma")["found"], checked.findings()), (&true.into(), vec!["not-found"]));
+}
+
+#[test]
+fn what_is_loaded_under_another_name_is_not_sought_again() {
+    let bench = Bench::new();
+    bench.doca("below", "common", "3.2.1025", COMMON, &[]);
+    bench.doca("lib", "rdma", "3.2.1025", RDMA, &["-Lbelow", NEEDED, "-ldoca_common"]);
+    bench.library("lib", "libalias.so", COMMON, &[]);
+    let link = [NEEDED, "-l:libalias.so", "-ldoca_rdma", "-Wl,-rpath-link,below", "-Wl,-rpath,$ORIGIN/lib"];
+    bench.program("app", USES_RDMA, &link);
+    assert_eq!(bench.check("app", &[]).findings(), ["not-found"]);
+    fs::copy(bench.path("below/libdoca_common.so.2"), bench.path("lib/libalias.so")).unwrap();
+    assert_eq!(bench.check("app", &[]).library("common")["path"], bench.path("lib/libalias.so"));
+}
+
+#[test]
 fn library_path_stands_between_rpath_and_runpath() {
     let bench = real();
     bench.doca("other", "rdma", "3.2.1030", RDMA, &[]);

@@ -240,7 +240,7 @@ fn parse<H: FileHeader<Endian = Endianness>>(data: &[u8], bits: u8) -> Result<El
     }
     let dynamic = entries.map(|entries| Dynamic::read::<H>(entries, endian));
     let kind = match (header.e_type(endian), &dynamic) {
-        (elf::ET_EXEC, Some(dynamic)) if interpreted || !dynamic.needed.is_empty() => Kind::Executable,
+        (elf::ET_EXEC, _) if interpreted => Kind::Executable,
         (elf::ET_EXEC, _) => Kind::StaticExecutable,
         (elf::ET_DYN, _) if interpreted => Kind::PositionIndependentExecutable,
         (elf::ET_DYN, Some(dynamic)) if dynamic.flags & u64::from(elf::DF_1_PIE) != 0 => Kind::StaticPie,
@@ -336,7 +336,7 @@ mod tests {
             let elf = Elf::parse(&sample(target)).unwrap();
             assert_eq!((elf.target, elf.kind), (target, Kind::SharedObject));
             assert_eq!(elf.needed, ["libdoca_rdma.so.2", "libc.so.6"]);
-            assert_eq!(elf.runpath.as_deref(), Some("$ORIGIN/lib"));
+            assert_eq!((elf.runpath.as_deref(), elf.rpath), (Some("$ORIGIN/lib"), None));
             assert_eq!(elf.soname.as_deref(), Some("libapp.so"));
             let [import] = &elf.imports[..] else { panic!("{:?}", elf.imports) };
             assert_eq!((import.name.as_str(), import.node.as_deref()), ("doca_rdma_create", Some("DOCA_2")));

@@ -58,7 +58,8 @@ const STRINGS: usize = 0x300;
 const DATA: usize = 0x380;
 const END: usize = 0x3a0;
 
-/// Needs `libdoca_rdma.so.2` and `libc.so.6`, has the `RUNPATH` `$ORIGIN/lib`, imports
+/// Needs `libdoca_rdma.so.2` and `libc.so.6`, has the `RUNPATH` `$ORIGIN/lib`, which
+/// replaces an `RPATH`, imports
 /// `doca_rdma_create@DOCA_2`, exports `run`, and names `libdoca_sta.so.2` in its data.
 pub(crate) fn sample(target: Target) -> Vec<u8> {
     let mut strings = vec![0];
@@ -87,6 +88,7 @@ pub(crate) fn sample(target: Target) -> Vec<u8> {
         (DT_NEEDED, rdma),
         (DT_NEEDED, libc),
         (DT_SONAME, soname),
+        (DT_RPATH, libc),
         (DT_RUNPATH, runpath),
         (DT_STRTAB, STRINGS),
         (DT_STRSZ, strings.len()),
