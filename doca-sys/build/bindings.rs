@@ -40,9 +40,6 @@ pub(crate) fn generate(
         .formatter(Formatter::Prettyplease)
         .clang_args(cflags)
         .clang_arg("-DDOCA_ALLOW_EXPERIMENTAL_API")
-        .allowlist_function("doca_.*")
-        .allowlist_type("doca_.*|dpa_sta_.*|log_flush_callback")
-        .allowlist_var("DOCA_.*|doca_.*")
         // Callers bring their own bindings of libc, verbs and librdmacm; `src/foreign.rs` has the names.
         .blocklist_type("FILE|_IO_.*|__off.*|ibv_pd|rdma_cm_id")
         .parse_callbacks(Box::new(Unsigned))
@@ -56,6 +53,10 @@ pub(crate) fn generate(
         .generate_cstr(true);
     // A library comes before those it stands on, but is read after them.
     for library in libraries.iter().rev() {
+        // What other headers declare, which these include, is in libraries that are not linked.
+        for header in library.headers() {
+            builder = builder.allowlist_file(format!(".*/{}", header.replace('.', "\\.")));
+        }
         builder = builder.header(wrappers.join(library.wrapper().0).display().to_string());
     }
     if watch {

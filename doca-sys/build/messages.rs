@@ -178,7 +178,7 @@ impl Failure {
             Failure::NoInclude { absent, includer, include_dirs } => Report {
                 what: format!("the header {absent} is missing"),
                 sought: vec![format!("{absent}, which {includer} includes")],
-                looked: listed(include_dirs).chain(["the compiler's own directories".into()]).collect(),
+                looked: ["the compiler's own directories, and".into()].into_iter().chain(listed(include_dirs)).collect(),
                 cure: vec![format!("install {}", package_of_header(absent))],
             },
             Failure::Headers { said } => Report {

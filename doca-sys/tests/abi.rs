@@ -42,12 +42,21 @@ fn rows() -> Vec<Row> {
                 panic!("{header}: not seven cells: {line}");
             };
             if exists(since) && !stability.starts_with("inline") {
-                let [kind, name, returns, value] = [kind, name, returns, value].map(str::to_owned);
+                let [kind, name, returns, mut value] = [kind, name, returns, value].map(str::to_owned);
+                if let Some(constant) = later_type(since) {
+                    value = value.replacen(constant.trim_start_matches("const "), constant, 1);
+                }
                 rows.push(Row { kind, name, returns, value });
             }
         }
     }
     rows
+}
+
+/// A parameter that became a pointer to constant after 3.0, as in `3.0 (later: const struct x *)`.
+fn later_type(since: &str) -> Option<&str> {
+    let constant = since.split_once("(later: ")?.1.strip_suffix(')')?;
+    (doca_sys::DOCA_VERSION_MINOR >= 1 && constant.starts_with("const ")).then_some(constant)
 }
 
 /// Whether the release that is bound has a row that is dated so.

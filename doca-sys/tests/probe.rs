@@ -489,6 +489,17 @@ fn the_dots_of_relocatable_modules_are_gone() {
 }
 
 #[test]
+fn functions_of_other_libraries_are_not_bound() {
+    let prefix = Prefix::split("3.3.0000");
+    prefix.header("doca_dpa.h", "struct doca_dpa;\nint doca_dpa_start(struct doca_dpa *dpa);\n");
+    prefix.header("doca_rdma.h", "#include <doca_dpa.h>\nint doca_rdma_get_dpa(struct doca_dpa **dpa);\n");
+    let sdk = found(&doca_dir(&prefix));
+    let code = generate(&sdk.cflags, &sdk.include_dirs).unwrap();
+    assert_says(&code, &["pub fn doca_rdma_get_dpa(", "pub struct doca_dpa "]);
+    assert!(!code.contains("doca_dpa_start"), "{code}");
+}
+
+#[test]
 fn headers_decide_what_is_optional() {
     let prefix = Prefix::split("3.3.0000");
     let sdk = found(&with_sta(doca_dir(&prefix)));
