@@ -175,9 +175,9 @@ pub(crate) fn find(env: &Environment) -> Result<Sdk, Failure> {
     }
     one_kind(&tool, &modules, &chosen)?;
 
-    let library_dirs = tool.dirs("--libs-only-L", &modules)?;
+    let library_dirs = straight_all(tool.dirs("--libs-only-L", &modules)?);
     right_arch(&library_dirs, &env.arch, &chosen)?;
-    let include_dirs = tool.dirs("--cflags-only-I", &modules)?;
+    let include_dirs = straight_all(tool.dirs("--cflags-only-I", &modules)?);
     let (version, notes, header) = one_version(&tool, place, &modules, &include_dirs, &chosen)?;
     warnings.extend(notes);
 
@@ -198,8 +198,8 @@ pub(crate) fn find(env: &Environment) -> Result<Sdk, Failure> {
         rdma: env.libraries().contains(&Library::Rdma),
         sta: env.libraries().contains(&Library::Sta),
         cflags: tool.words("--cflags", &modules)?,
-        include_dirs: include_dirs.into_iter().filter(|dir| holds(dir, "doca_")).map(straight).collect(),
-        library_dirs: library_dirs.into_iter().filter(|dir| holds(dir, "libdoca")).map(straight).collect(),
+        include_dirs: include_dirs.into_iter().filter(|dir| holds(dir, "doca_")).collect(),
+        library_dirs: library_dirs.into_iter().filter(|dir| holds(dir, "libdoca")).collect(),
         chosen,
         modules,
         version,
@@ -338,6 +338,10 @@ fn runtime_library(dir: &Path, name: &str) -> Option<PathBuf> {
 fn straight(dir: PathBuf) -> PathBuf {
     let crooked = dir.components().any(|part| part == Component::ParentDir);
     if crooked { fs::canonicalize(&dir).unwrap_or(dir) } else { dir }
+}
+
+fn straight_all(dirs: Vec<PathBuf>) -> Vec<PathBuf> {
+    dirs.into_iter().map(straight).collect()
 }
 
 /// Whether a directory has a file whose name starts so.
