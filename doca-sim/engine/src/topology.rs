@@ -30,6 +30,8 @@ pub struct Topology {
     pub name: String,
     /// How long the network waits.
     pub timeouts: Timeouts,
+    /// Limits of libdoca_sta, whatever the device.
+    pub sta: StaLimits,
     /// The devices of both sides, host first, in the order of the file.
     pub devices: Vec<Device>,
 }
@@ -120,7 +122,7 @@ fn pf() -> FuncType {
     FuncType::Pf
 }
 
-plain!(PciAddr, Mac, FuncType, LinkLayer, Option<u32>, Option<Ipv4Addr>, Option<Ipv6Addr>);
+plain!(BlockSizes, PciAddr, Mac, FuncType, LinkLayer, Option<u32>, Option<Ipv4Addr>, Option<Ipv6Addr>);
 
 settings! {
     /// How long the network waits, in milliseconds.
@@ -178,6 +180,8 @@ settings! {
         gids: Option<Vec<GidEntry>> = None,
         /// RDMA abilities.
         rdma: RdmaCaps = RdmaCaps::default(),
+        /// Storage target abilities.
+        sta: StaCaps = StaCaps::default(),
         /// Memory map abilities.
         mmap: MmapCaps = MmapCaps::default(),
         /// Can plug emulated devices into the host.
@@ -234,6 +238,60 @@ settings! {
         dc: u32 = 30,
     }
 }
+
+settings! {
+    /// What a device can do for libdoca_sta. NVIDIA publishes no numbers; these are proposed.
+    pub struct StaCaps, patched by StaCapsPatch {
+        /// Whether the device can control a storage target.
+        supported: bool = true,
+        /// Execution units of all types.
+        max_num_eus_available: u32 = 16,
+        /// Queue pairs that one execution unit serves.
+        max_num_connected_qp_per_eu: u32 = 64,
+        /// Commands that one execution unit holds.
+        max_io_num_per_dev: u32 = 1024,
+        /// Commands in the queue of one connection.
+        max_io_queue_size: u32 = 128,
+    }
+}
+
+settings! {
+    /// What libdoca_sta says without being asked about a device. NVIDIA publishes no numbers; these are proposed.
+    pub struct StaLimits, patched by StaLimitsPatch {
+        /// Devices that can be added to an instance.
+        max_devs: u32 = 2,
+        /// Subsystems.
+        max_subsys: u32 = 16,
+        /// Namespaces of a subsystem.
+        max_ns_per_subs: u32 = 32,
+        /// Queue pairs.
+        max_qps: u32 = 512,
+        /// IO contexts that an instance can be configured for.
+        max_io_threads: u32 = 16,
+        /// Largest command, bytes of data.
+        max_io_size: u32 = 131_072,
+        /// Smallest command capsule, bytes.
+        min_ioccsz: u32 = 64,
+        /// Largest command capsule, bytes: a command and 4 KiB of data.
+        max_ioccsz: u32 = 4160,
+        /// Smallest response capsule, bytes.
+        min_iorcsz: u32 = 16,
+        /// Largest response capsule, bytes.
+        max_iorcsz: u32 = 16,
+        /// Largest offset of the data in a capsule.
+        max_icdoff: u32 = 0,
+        /// Back ends.
+        max_be: u32 = 16,
+        /// Queues of a back end.
+        max_qs_per_be: u32 = 1,
+        /// Sizes of a namespace's blocks, bytes.
+        logical_block_sizes: BlockSizes = BlockSizes(vec![512, 4096]),
+    }
+}
+
+/// A list of sizes.
+#[derive(Clone, PartialEq, Eq, Debug, Deserialize)]
+pub struct BlockSizes(pub Vec<u32>);
 
 settings! {
     /// What a device can do for memory maps.

@@ -15,5 +15,6 @@ pub mod rdma;
 pub mod rdma_bridge;
 pub mod rdma_caps;
 pub mod rdma_tasks;
+pub mod sta;
 pub mod sync_event;
 pub mod unsupported;

@@ -1,6 +1,6 @@
 //! What the types cannot say about a topology: names that fit, addresses that lead to one device.
 
-use super::{Device, FuncType, Gid, GidEntry, Mac, Side, Topology};
+use super::{Device, FuncType, Gid, GidEntry, Mac, Side, StaLimits, Topology};
 use std::collections::HashMap;
 use std::fmt::Display;
 use std::hash::Hash;
@@ -11,6 +11,10 @@ const MTUS: [u32; 5] = [256, 512, 1024, 2048, 4096];
 const MAX_DEVICES: usize = 64;
 /// Largest GID table.
 const MAX_GID_TABLE: u32 = 256;
+/// Bytes of an NVMe command, of its completion, and of the smallest block.
+const COMMAND: u32 = 64;
+const COMPLETION: u32 = 16;
+const SMALLEST_BLOCK: u32 = 512;
 
 /// The GID table that the device's settings describe.
 pub(super) fn gid_table(device: &Device) -> Result<Vec<Option<GidEntry>>, String> {
@@ -35,6 +39,7 @@ pub(super) fn topology(topology: &Topology) -> Result<(), String> {
     if topology.devices.len() > MAX_DEVICES {
         return Err(format!("{} devices are more than {MAX_DEVICES}", topology.devices.len()));
     }
+    sta(&topology.sta)?;
     topology.devices.iter().try_for_each(device)?;
     let devices = || topology.devices.iter();
     let functions = devices().filter(|d| d.func_type != FuncType::Sf);
@@ -85,7 +90,7 @@ fn device(device: &Device) -> Result<(), String> {
     if (device.func_type == FuncType::Sf) != device.sf_index.is_some() {
         return fail("sf_index", &"scalable functions have one, others do not");
     }
-    let rdma = &device.rdma;
+    let (rdma, sta) = (&device.rdma, &device.sta);
     let limits = [
         ("rdma.max_send_queue_size", rdma.max_send_queue_size),
         ("rdma.max_recv_queue_size", rdma.max_recv_queue_size),
@@ -93,8 +98,12 @@ fn device(device: &Device) -> Result<(), String> {
         ("rdma.max_recv_buf_list_len.rc", rdma.max_recv_buf_list_len.rc),
         ("rdma.max_recv_buf_list_len.dc", rdma.max_recv_buf_list_len.dc),
         ("rdma.max_message_size", rdma.max_message_size),
+        ("sta.max_num_eus_available", sta.max_num_eus_available),
+        ("sta.max_num_connected_qp_per_eu", sta.max_num_connected_qp_per_eu),
+        ("sta.max_io_num_per_dev", sta.max_io_num_per_dev),
+        ("sta.max_io_queue_size", sta.max_io_queue_size),
     ];
-    if let Some((field, _)) = limits.iter().find(|(_, limit)| *limit == 0) {
+    if let Some((field, _)) = zero(&limits) {
         return fail(field, &"must be at least 1");
     }
     for (number, representor) in device.representors.iter().enumerate() {
@@ -107,6 +116,48 @@ fn device(device: &Device) -> Result<(), String> {
         }
     }
     Ok(())
+}
+
+/// The limits that hold for every device.
+fn sta(sta: &StaLimits) -> Result<(), String> {
+    let fail = |field: &str, text: &dyn Display| Err(format!("sta.{field}: {text}"));
+    let limits = [
+        ("max_devs", sta.max_devs),
+        ("max_subsys", sta.max_subsys),
+        ("max_ns_per_subs", sta.max_ns_per_subs),
+        ("max_qps", sta.max_qps),
+        ("max_io_threads", sta.max_io_threads),
+        ("max_io_size", sta.max_io_size),
+        ("max_be", sta.max_be),
+        ("max_qs_per_be", sta.max_qs_per_be),
+    ];
+    if let Some((field, _)) = zero(&limits) {
+        return fail(field, &"must be at least 1");
+    }
+    if sta.max_io_threads > u16::MAX.into() {
+        return fail("max_io_threads", &format_args!("{} is more than {}", sta.max_io_threads, u16::MAX));
+    }
+    let ranges = [
+        ("min_ioccsz", COMMAND, sta.min_ioccsz, sta.max_ioccsz),
+        ("min_iorcsz", COMPLETION, sta.min_iorcsz, sta.max_iorcsz),
+    ];
+    if let Some((field, least, _, max)) = ranges.iter().find(|(_, least, min, max)| min < least || min > max)
+    {
+        return fail(field, &format_args!("must be from {least} to the maximum, {max}"));
+    }
+    let sizes = &sta.logical_block_sizes.0;
+    if let Some(size) = sizes.iter().find(|size| !size.is_power_of_two() || **size < SMALLEST_BLOCK) {
+        return fail(
+            "logical_block_sizes",
+            &format_args!("{size} is no power of two from {SMALLEST_BLOCK} on"),
+        );
+    }
+    Ok(())
+}
+
+/// The first limit that is 0.
+fn zero<'l>(limits: &'l [(&'static str, u32)]) -> Option<&'l (&'static str, u32)> {
+    limits.iter().find(|(_, limit)| *limit == 0)
 }
 
 fn at(device: &Device) -> String {

@@ -1,7 +1,7 @@
 //! Reading a topology file: JSON, checked to the last field.
 
 use super::settings::{Object, Patched, Set};
-use super::{Device, DevicePatch, Side, Timeouts, TimeoutsPatch, Topology, check};
+use super::{Device, DevicePatch, Side, StaLimits, StaLimitsPatch, Timeouts, TimeoutsPatch, Topology, check};
 use serde::Deserialize;
 use serde::de::{Deserializer, Error, MapAccess, Visitor};
 use std::ffi::OsString;
@@ -20,6 +20,8 @@ struct File {
     name: Set<String>,
     #[serde(default)]
     timeouts: Object<TimeoutsPatch>,
+    #[serde(default)]
+    sta: Object<StaLimitsPatch>,
     #[serde(default)]
     host: Named<Object<DevicePatch>>,
     #[serde(default)]
@@ -98,10 +100,16 @@ pub(super) fn parse(text: &str) -> Result<Topology, String> {
 fn build(file: File) -> Result<Topology, String> {
     let mut topology = match file.extends {
         Some(Base::Default) => default()?,
-        None => Topology { name: "unnamed".into(), timeouts: Timeouts::default(), devices: Vec::new() },
+        None => Topology {
+            name: "unnamed".into(),
+            timeouts: Timeouts::default(),
+            sta: StaLimits::default(),
+            devices: Vec::new(),
+        },
     };
     topology.name.apply(file.name);
     topology.timeouts.apply(file.timeouts);
+    topology.sta.apply(file.sta);
     for (side, members) in [(Side::Host, file.host), (Side::Dpu, file.dpu)] {
         for (name, patch) in members.0 {
             apply(&mut topology.devices, side, name, patch)?;

@@ -58,6 +58,20 @@ fn a_patch_removes_adds_and_changes() {
 }
 
 #[test]
+fn limits_of_sta_are_of_the_library_or_of_a_device() {
+    let topology = parse(
+        r#"{"extends": "default", "sta": {"max_qps": 7, "logical_block_sizes": [4096]},
+            "host": {"mlx5_0": {"sta": {"supported": false, "max_io_queue_size": 1024}}}}"#,
+    )
+    .unwrap();
+    assert_eq!((topology.sta.max_qps, topology.sta.max_devs), (7, 2));
+    assert_eq!(topology.sta.logical_block_sizes, BlockSizes(vec![4096]));
+    let [first, second] = [&topology.devices[0].sta, &topology.devices[1].sta];
+    assert_eq!((first.supported, first.max_io_queue_size, first.max_num_eus_available), (false, 1024, 16));
+    assert_eq!((second.supported, second.max_io_queue_size), (true, 128));
+}
+
+#[test]
 fn explicit_gids_replace_the_derived_ones() {
     let topology = parse(
         r#"{"extends": "default", "host": {"mlx5_0": {"gid_table_size": 8,
@@ -100,6 +114,13 @@ fn mistakes_are_named() {
         (device("\n\"rdma\": {\"tasks\": {\"sned\": false}}"), &["host.mlx5_0.rdma.tasks.sned", "line 2"]),
         (device(r#""rdma": {"tasks": {"send": 0}}"#), &["host.mlx5_0.rdma.tasks.send", "boolean"]),
         (device(r#""rdma": {"max_send_queue_size": 0}"#), &["host.mlx5_0.rdma.max_send_queue_size"]),
+        (device(r#""sta": {"max_io_queue_size": 0}"#), &["host.mlx5_0.sta.max_io_queue_size"]),
+        (device(r#""sta": {"max_qps": 1}"#), &["host.mlx5_0.sta.max_qps", "unknown field"]),
+        (r#"{"sta": {"max_be": 0}}"#.into(), &["sta.max_be", "at least 1"]),
+        (r#"{"sta": {"max_io_threads": 65536}}"#.into(), &["sta.max_io_threads", "65536"]),
+        (r#"{"sta": {"min_ioccsz": 48}}"#.into(), &["sta.min_ioccsz", "64", "4160"]),
+        (r#"{"sta": {"max_iorcsz": 8}}"#.into(), &["sta.min_iorcsz", "16", "8"]),
+        (r#"{"sta": {"logical_block_sizes": [512, 520]}}"#.into(), &["sta.logical_block_sizes", "520"]),
         (device(r#""mac": "02:00:00:00:00""#), &["host.mlx5_0.mac", "02:00:00:00:00"]),
         (device(r#""mac": "02:00:00:3b:00:01""#), &["mac", "host.mlx5_0", "host.mlx5_1"]),
         (device(r#""ipv4": "192.168.2.1""#), &["ipv4", "host.mlx5_0", "host.mlx5_1"]),
