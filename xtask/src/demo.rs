@@ -11,6 +11,11 @@ use std::time::{Duration, Instant};
 const DEVICE: &str = "mlx5_0";
 const ADDRESS_OPTIONS: [&str; 2] = ["-sat", "ip4"];
 const DEADLINE: Duration = Duration::from_secs(60);
+
+// What the examples say.
+const PROMPT: &str = "press Enter";
+const LISTENING: &str = "listening on port";
+const POSTED: &str = "The receive is posted";
 const SUCCESS: &str = "Sample finished successfully";
 
 /// `cargo sim demo [rdma]`
@@ -107,8 +112,8 @@ impl<'a> Pair<'a> {
             "rdma_send",
             self.program("rdma_send").args(paths(&theirs, &ours)).args(["-s", &text]),
         )?;
-        sender.expect("press enter", until)?;
-        receiver.expect("press enter", until)?;
+        sender.expect(PROMPT, until)?;
+        receiver.expect(PROMPT, until)?;
         receiver.enter()?;
         sender.enter()?;
         conclude("exported descriptors", receiver, sender, &text, until)
@@ -119,15 +124,15 @@ impl<'a> Pair<'a> {
         let text = random_text();
         let until = Instant::now() + DEADLINE;
         let mut receiver = Peer::start("rdma_receive", self.program("rdma_receive").arg("-cm"))?;
-        receiver.expect("started connection successfully", until)?;
+        receiver.expect(LISTENING, until)?;
         let address = self.address()?;
         let mut sender = Peer::start(
             "rdma_send",
             self.program("rdma_send").args(["-cm", "-sa", &address, "-s", &text]).args(ADDRESS_OPTIONS),
         )?;
         // The sender first: if it gives up, the receiver waits for ever.
-        sender.expect("press enter", until)?;
-        receiver.expect("receive task successfully submitted", until)?;
+        sender.expect(PROMPT, until)?;
+        receiver.expect(POSTED, until)?;
         sender.enter()?;
         conclude("RDMA CM", receiver, sender, &text, until)
     }

@@ -45,6 +45,12 @@ pub(crate) const ALL: &[Library] = &[
         description: "command lines of DOCA programs",
     },
     Library {
+        name: "dma",
+        headers: &["doca_dma"],
+        needs: &["common"],
+        description: "copies in memory and across PCI",
+    },
+    Library {
         name: "rdma",
         headers: &["doca_rdma"],
         needs: &["common"],
