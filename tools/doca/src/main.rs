@@ -5,6 +5,7 @@
 
 #![forbid(unsafe_code)]
 
+mod doctor;
 mod link_check;
 mod table;
 
@@ -21,6 +22,7 @@ struct Cli {
 #[derive(Subcommand)]
 enum Command {
     LinkCheck(link_check::Args),
+    Doctor(doctor::Args),
 }
 
 /// What a subcommand found out, as an exit status.
@@ -38,6 +40,7 @@ type Failure = Box<dyn std::error::Error>;
 fn main() -> ExitCode {
     let outcome = match Cli::parse().command {
         Command::LinkCheck(args) => link_check::run(&args),
+        Command::Doctor(args) => doctor::run(&args),
     };
     match outcome {
         Ok(Outcome::Good) => ExitCode::SUCCESS,

@@ -159,7 +159,8 @@ fn placed(file: &str, name: &str, link: Link, found: Result<(&Path, Option<&By>,
     }
 }
 
-fn is_simulator(name: &str, elf: &Elf) -> bool {
+/// Whether a DOCA library is the simulator's.
+pub(crate) fn is_simulator(name: &str, elf: &Elf) -> bool {
     let needs = |file: &String| library::doca_name(file) == Some(library::SIMULATOR);
     name == library::SIMULATOR || elf.needed.iter().any(needs)
 }

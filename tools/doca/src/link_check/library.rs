@@ -173,10 +173,14 @@ pub(crate) fn release_in(path: &Path) -> Option<String> {
     (numbers && version.matches('.').count() == 2).then(|| version.to_owned())
 }
 
-/// `3.2.1` of `3.2.1025`: the last number is patch times 1000 plus build.
+/// `3.2.1` of `3.2.1025`: a last number of four digits is patch times 1000 plus build. Others stay as they are.
 pub(crate) fn release(full: &str) -> String {
-    let (minor, last) = full.rsplit_once('.').unwrap_or((full, "0"));
-    format!("{minor}.{}", last.parse::<u64>().unwrap_or(0) / 1000)
+    match full.rsplit_once('.') {
+        Some((minor, last)) if last.len() >= 4 => {
+            format!("{minor}.{}", last.parse::<u64>().map_or(0, |last| last / 1000))
+        }
+        _ => full.to_owned(),
+    }
 }
 
 #[cfg(test)]
@@ -202,6 +206,7 @@ mod tests {
         assert_eq!(release_of("libdoca_rdma.so.2"), None);
         assert_eq!(release_of("libdoca_rdma.so.a.b.c"), None);
         assert_eq!((release("3.2.1025"), release("2.10.0087")), ("3.2.1".into(), "2.10.0".into()));
+        assert_eq!(release("3.2.1"), "3.2.1");
     }
 
     #[test]

@@ -28,9 +28,9 @@ mod versions;
 
 use crate::{Failure, Outcome};
 use elf::Elf;
-use loader::Loader;
+use loader::{Asker, By, Loader};
 use process::Process;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use verdict::{Demands, Wanted};
 
 /// Tell which DOCA libraries a program links, where they come from, and whether it uses them
@@ -57,6 +57,36 @@ pub(crate) struct Args {
     /// Print JSON
     #[arg(long)]
     json: bool,
+}
+
+pub(crate) use library::release;
+
+/// A DOCA library that the loader finds for a program without a search path of its own.
+#[derive(Debug)]
+pub(crate) struct Resolved {
+    pub(crate) path: PathBuf,
+    /// The rule that found it.
+    pub(crate) by: By,
+    /// Release and build, if the file's name has them.
+    pub(crate) version: Option<String>,
+    pub(crate) simulator: bool,
+}
+
+/// Looks for a library on behalf of a new program of this machine.
+pub(crate) fn resolve(library: &str) -> Option<Resolved> {
+    let path = std::env::current_exe().ok()?;
+    let mut program = Elf::parse(&std::fs::read(&path).ok()?).ok()?;
+    (program.rpath, program.runpath) = (None, None);
+    let loader = Loader::new(Path::new("/"), std::env::var("LD_LIBRARY_PATH").ok());
+    let found = loader.find(library, &[Asker { path: &path, elf: &program }], program.target).ok()?;
+    let real = std::fs::canonicalize(&found.path).unwrap_or(found.path);
+    let name = library::doca_name(library).unwrap_or_default();
+    Some(Resolved {
+        by: found.by,
+        version: library::release_in(&real),
+        simulator: analysis::is_simulator(name, &found.elf),
+        path: real,
+    })
 }
 
 /// Runs the subcommand.
