@@ -1,1 +1,47 @@
-//! Under construction.
+//! Safe Rust over `libdoca_rdma`: messages and one-sided memory access between peers.
+//!
+//! ```text
+//!  Rdma::configure ──> Config ── start ──> Starting ── running ──> Rdma ── stop ──> Stopping ── wait ──> Config
+//!                      options              (C: STARTING)           │                (C: STOPPING)
+//!                      enable(task) ─ key ──────────────> queue(key)│
+//!                                                                   ├─ export ──────> Exported ── connect ──┐
+//!                                                                   ├─ connect_addr > Connecting ── wait ───┼─> Connection
+//!                                                                   └─ listen ──────> Listener ── wait ─────┘
+//!                             queue.submit(&connection, buffer) ──> Pending ── wait, or .await ──> buffer
+//! ```
+//!
+//! Wrong orders do not compile. What changes by itself (a peer goes, a context stops) is checked when it matters, and
+//! a handle whose object is gone gives an error value.
+//!
+//! # Buffers
+//!
+//! Submitting takes a buffer by value; success, failure and flush give it back. Dropping a [`Pending`] detaches it:
+//! the buffer stays with the task until that is done, then goes back to its memory.
+//!
+//! # Stopping
+//!
+//! Handles may be dropped or forgotten in any order. Dropping [`Rdma`] queues its end: progress of its engine (or
+//! dropping the engine) flushes tasks, closes connections, and destroys the C object.
+#![deny(unsafe_code)]
+
+pub mod address;
+pub mod caps;
+mod config;
+pub mod connection;
+mod context;
+pub mod gid;
+mod instance;
+#[allow(unsafe_code, reason = "the C calls of this crate")]
+mod raw;
+mod run;
+mod task;
+mod values;
+
+pub use address::Address;
+pub use config::Config;
+pub use connection::{
+    Connecting, Connection, ConnectionId, ConnectionState, Decision, Exported, Listener, Request,
+};
+pub use context::{Left, Rdma, Starting, Stopping};
+pub use task::{Key, Pending, Queue, ReceiveTask, Received, SendTask, Task};
+pub use values::{Mtu, Opcode, TransportType};

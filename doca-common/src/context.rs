@@ -1,0 +1,320 @@
+//! The states that every DOCA context goes through, and what drives them. Applications see these states through
+//! the types of the libraries; library crates build their contexts on [`Lifecycle`].
+
+use crate::engine::{Core, MemberId, ProgressEngine};
+use crate::error::{Error, Kind, Refusal, Result};
+use crate::raw::context::Ctx;
+use std::any::Any;
+use std::cell::{Cell, OnceCell, RefCell};
+use std::rc::Rc;
+use std::task::Waker;
+use std::time::Instant;
+
+/// `enum doca_ctx_states`
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[non_exhaustive]
+pub enum State {
+    /// Can be configured, started and destroyed.
+    Idle,
+    /// On the way to running.
+    Starting,
+    /// Takes tasks.
+    Running,
+    /// Gives tasks back, then is idle.
+    Stopping,
+}
+
+impl State {
+    /// From C. What a later release may add is no state to work in, so it counts as stopping.
+    pub(crate) fn from_raw(state: u32) -> Self {
+        use doca_sys::doca_ctx_states as c;
+        match c(state) {
+            c::DOCA_CTX_STATE_IDLE => State::Idle,
+            c::DOCA_CTX_STATE_STARTING => State::Starting,
+            c::DOCA_CTX_STATE_RUNNING => State::Running,
+            _ => State::Stopping,
+        }
+    }
+}
+
+/// What the owner of a context wants from it.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Debug)]
+enum Wish {
+    Live,
+    Stop,
+    Destroy,
+}
+
+/// A context as its engine sees it.
+pub trait Member: Any {
+    /// The common part.
+    fn life(&self) -> &Lifecycle;
+
+    /// After progress: wakes who waits, drops what came back unwanted, does what was queued by dropped handles.
+    fn settle(&self);
+
+    /// Frees the C tasks that are not in flight.
+    fn free_idle_tasks(&self);
+
+    /// The context became idle: its run is over.
+    fn ended(&self);
+
+    /// Destroys the C object, which is idle. On success it is not touched again.
+    ///
+    /// # Errors
+    ///
+    /// DOCA's; the object is leaked then.
+    fn destroy(&self) -> Result<()>;
+}
+
+/// State and belonging of a context.
+#[derive(Debug)]
+pub struct Lifecycle {
+    ctx: Ctx,
+    state: Cell<State>,
+    wish: Cell<Wish>,
+    /// Whether DOCA accepted the stop of this run.
+    stopping: Cell<bool>,
+    /// Whether the end of this run was not told yet.
+    in_run: Cell<bool>,
+    /// Whether the C object was destroyed or given up.
+    gone: Cell<bool>,
+    engine: OnceCell<Rc<Core>>,
+    id: Cell<MemberId>,
+    wakers: RefCell<Vec<Waker>>,
+}
+
+impl Lifecycle {
+    /// The common part of a context that is idle and new.
+    pub fn new(ctx: Ctx) -> Self {
+        Lifecycle {
+            ctx,
+            state: Cell::new(State::Idle),
+            wish: Cell::new(Wish::Live),
+            stopping: Cell::new(false),
+            in_run: Cell::new(false),
+            gone: Cell::new(false),
+            engine: OnceCell::new(),
+            id: Cell::new(MemberId::NONE),
+            wakers: RefCell::new(Vec::new()),
+        }
+    }
+
+    /// The state, as DOCA's callbacks last told.
+    pub fn state(&self) -> State {
+        self.state.get()
+    }
+
+    /// The engine, once it was started on one.
+    pub fn engine(&self) -> Option<&Rc<Core>> {
+        self.engine.get()
+    }
+
+    /// Whether the C object is not to be touched any more.
+    pub fn is_gone(&self) -> bool {
+        self.gone.get()
+    }
+
+    /// Refuses unless the context runs.
+    ///
+    /// # Errors
+    ///
+    /// [`Refusal::Stopped`]
+    pub fn require_running(&self, call: &'static str) -> Result<()> {
+        if self.state.get() == State::Running && !self.gone.get() {
+            return Ok(());
+        }
+        Err(Error::refused(call, Refusal::Stopped))
+    }
+
+    /// Refuses unless the context can be configured.
+    ///
+    /// # Errors
+    ///
+    /// [`Refusal::EngineGone`] if the context was destroyed with its engine.
+    pub fn require_alive(&self, call: &'static str) -> Result<()> {
+        if self.gone.get() { Err(Error::refused(call, Refusal::EngineGone)) } else { Ok(()) }
+    }
+
+    pub(crate) fn note(&self, state: State) {
+        self.state.set(state);
+        if state == State::Idle {
+            self.stopping.set(false);
+        }
+    }
+
+    /// Reads the state back, for libraries that tell a transition late.
+    fn refresh(&self) {
+        if let Ok(state) = self.ctx.state() {
+            self.note(state);
+        }
+    }
+
+    /// What C says is left, for errors.
+    pub fn left(&self) -> String {
+        if self.gone.get() {
+            return "the context is gone".to_owned();
+        }
+        let tasks = self.ctx.in_flight().map_or("?".to_owned(), |count| count.to_string());
+        format!("state {:?}, {tasks} tasks in flight", self.ctx.state().unwrap_or(self.state.get()))
+    }
+
+    /// Wants the context to stop. It is done at once if possible, else by progress.
+    pub fn request_stop(&self, member: &dyn Member) {
+        self.wish_for(Wish::Stop, member);
+    }
+
+    /// Wants the context to be stopped and destroyed, by progress.
+    pub fn request_destroy(&self, member: &dyn Member) {
+        match self.engine.get() {
+            Some(core) => {
+                self.raise(Wish::Destroy);
+                core.mark();
+            }
+            None => self.destroy_now(member),
+        }
+    }
+
+    fn wish_for(&self, wish: Wish, member: &dyn Member) {
+        self.raise(wish);
+        if let Some(core) = self.engine.get() {
+            core.mark();
+            if !core.is_inside() {
+                self.pursue(core, member);
+            }
+        }
+    }
+
+    fn raise(&self, wish: Wish) {
+        if self.wish.get() < wish {
+            self.wish.set(wish);
+        }
+    }
+
+    fn destroy_now(&self, member: &dyn Member) {
+        if self.gone.replace(true) {
+            return;
+        }
+        if let Err(error) = member.destroy() {
+            log::warn!("{error}: the context is leaked");
+        }
+    }
+
+    /// Takes the next step towards what is wanted. Outside callbacks only.
+    pub(crate) fn pursue(&self, core: &Core, member: &dyn Member) {
+        if self.gone.get() {
+            return;
+        }
+        if self.state.get() == State::Stopping {
+            member.free_idle_tasks();
+        }
+        if self.wish.get() != Wish::Live
+            && matches!(self.state.get(), State::Starting | State::Running)
+            && !self.stopping.get()
+        {
+            member.free_idle_tasks();
+            match core.inside(|| self.ctx.stop()) {
+                Ok(_) => {
+                    self.stopping.set(true);
+                    self.refresh();
+                }
+                // The samples of the storage applications take these as "progress and try again".
+                Err(error) if matches!(error.kind(), Kind::Again | Kind::Other) => core.mark(),
+                Err(error) => {
+                    log::warn!("{error}");
+                    self.refresh();
+                }
+            }
+            if self.state.get() == State::Stopping {
+                member.free_idle_tasks();
+            }
+        }
+        if self.state.get() == State::Idle && self.in_run.replace(false) {
+            member.ended();
+        }
+        for waker in self.wakers.take() {
+            waker.wake();
+        }
+        if self.wish.get() == Wish::Destroy && self.state.get() == State::Idle {
+            self.destroy_now(member);
+        }
+    }
+
+    /// Gives the C object up: the engine goes and it could not be stopped.
+    pub(crate) fn give_up(&self) {
+        self.gone.set(true);
+        for waker in self.wakers.take() {
+            waker.wake();
+        }
+    }
+
+    /// Whether the context is idle and the end of its run was dealt with.
+    pub fn is_idle(&self) -> bool {
+        self.state.get() == State::Idle && !self.in_run.get()
+    }
+
+    /// Wants to be woken by the next transition.
+    pub fn watch(&self, waker: &Waker) {
+        let mut wakers = self.wakers.borrow_mut();
+        if !wakers.iter().any(|known| known.will_wake(waker)) {
+            wakers.push(waker.clone());
+        }
+    }
+}
+
+/// Starts a context on an engine, which from then on is its engine for good.
+///
+/// # Errors
+///
+/// [`Refusal::OtherEngine`], [`Refusal::InCallback`], [`Refusal::EngineGone`], and those of `doca_ctx_start`. The
+/// context is idle then.
+pub fn start<M: Member>(member: &Rc<M>, engine: &ProgressEngine) -> Result<()> {
+    const CALL: &str = "doca_ctx_start";
+    let (core, life) = (engine.core(), member.life());
+    life.require_alive(CALL)?;
+    core.require_outside(CALL)?;
+    match life.engine.get() {
+        Some(own) if !Rc::ptr_eq(own, core) => return Err(Error::refused(CALL, Refusal::OtherEngine)),
+        Some(_) => {}
+        None => {
+            let id = core.adopt(member.clone());
+            life.id.set(id);
+            if let Err(error) = life.ctx.address_to(id).and_then(|()| core.connect(&life.ctx)) {
+                core.expel(id);
+                return Err(error);
+            }
+            let _ = life.engine.set(core.clone());
+        }
+    }
+    life.wish.set(Wish::Live);
+    life.stopping.set(false);
+    let started = core.inside(|| life.ctx.start());
+    life.refresh();
+    life.in_run.set(life.state.get() != State::Idle);
+    core.mark();
+    started.map(|_| ())
+}
+
+/// Progresses until the context is in one of these states, or the deadline passed.
+///
+/// # Errors
+///
+/// [`Refusal::TimedOut`] with what is left, [`Refusal::InCallback`], [`Refusal::EngineGone`].
+pub fn wait_for(
+    call: &'static str,
+    life: &Lifecycle,
+    states: &[State],
+    deadline: Option<Instant>,
+) -> Result<()> {
+    life.require_alive(call)?;
+    let Some(core) = life.engine.get() else { return Ok(()) };
+    let there = || match life.state.get() {
+        _ if life.gone.get() => true,
+        State::Idle => states.contains(&State::Idle) && life.is_idle(),
+        state => states.contains(&state),
+    };
+    if core.wait(call, deadline, there)? {
+        return life.require_alive(call);
+    }
+    Err(Error::refused(call, Refusal::TimedOut).with(life.left()))
+}

@@ -1,0 +1,451 @@
+//! The progress engine: nothing moves unless it is progressed.
+//!
+//! ```no_run
+//! # // Needs an engine with contexts on it; the examples of the `doca` package run this for real.
+//! # fn main() -> doca_common::Result<()> {
+//! use doca_common::ProgressEngine;
+//! use std::time::Duration;
+//!
+//! let engine = ProgressEngine::new()?;
+//! while engine.progress()? {}                       // poll, until there is nothing to do now
+//! engine.wait_for(Duration::from_millis(10))?;      // or sleep until something happens
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! For an event loop: progress until `false`, call [`arm`](ProgressEngine::arm), wait until the descriptor
+//! ([`AsFd`]) is readable, progress again. Progress disarms.
+//!
+//! # Rules
+//!
+//! - Completions, wakers and drops run after DOCA's progress returned, on the thread that called it. Only decisions
+//!   about connections run inside; there, progressing, stopping and waiting are refused as [`Refusal::InCallback`].
+//! - A panic inside is kept, and resumed when progress returns.
+//! - Dropped contexts are stopped and destroyed by progress. Dropping the engine waits for all of them, for
+//!   [`PATIENCE`] at most; what could not be stopped by then is leaked, never freed while in use.
+
+use crate::context::Member;
+use crate::error::{Error, Refusal, Result};
+use crate::raw::context::Ctx;
+use crate::raw::current;
+use crate::raw::pe::{self, Pe};
+use std::any::Any;
+use std::cell::{Cell, RefCell};
+use std::os::fd::{AsFd, BorrowedFd};
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::pin::pin;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::task::{Context as Poller, Poll, Wake, Waker};
+use std::time::{Duration, Instant};
+
+/// How long dropping an engine waits for its contexts.
+pub const PATIENCE: Duration = Duration::from_secs(5);
+
+/// How long waiting polls before it sleeps on the descriptor: a message between two processes is often faster.
+const SPIN: Duration = Duration::from_micros(50);
+
+/// The longest sleep without a look: not every context of every release can raise events.
+const NAP: Duration = Duration::from_millis(100);
+
+/// Drives contexts of any library: `doca_pe`. It stays on its thread, with all that runs on it.
+#[derive(Debug)]
+pub struct ProgressEngine {
+    core: Rc<Core>,
+}
+
+/// The inside of an engine, which its contexts share.
+pub struct Core {
+    pe: Pe,
+    members: RefCell<Vec<Option<(MemberId, Rc<dyn Member>)>>>,
+    /// Whether a call is inside DOCA that may run callbacks.
+    inside: Cell<bool>,
+    /// Whether the descriptor was armed and not cleared yet.
+    armed: Cell<bool>,
+    /// Whether something is to be done after progress.
+    marked: Cell<bool>,
+    panic: RefCell<Option<Box<dyn Any + Send>>>,
+}
+
+/// Names a context of an engine in user data: its place, and a serial number that no other context of the process
+/// has.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct MemberId {
+    index: u32,
+    serial: u32,
+}
+
+impl MemberId {
+    pub(crate) const NONE: MemberId = MemberId { index: u32::MAX, serial: 0 };
+
+    pub(crate) fn to_bits(self) -> u64 {
+        u64::from(self.serial) << 32 | u64::from(self.index)
+    }
+
+    pub(crate) fn from_bits(bits: u64) -> Self {
+        MemberId { index: bits as u32, serial: (bits >> 32) as u32 }
+    }
+}
+
+impl ProgressEngine {
+    /// Creates an engine: `doca_pe_create`.
+    ///
+    /// # Errors
+    ///
+    /// `NO_MEMORY`, [`Refusal::Version`].
+    #[doc(alias = "doca_pe_create")]
+    pub fn new() -> Result<Self> {
+        let core = Core {
+            pe: Pe::new()?,
+            members: RefCell::new(Vec::new()),
+            inside: Cell::new(false),
+            armed: Cell::new(false),
+            marked: Cell::new(false),
+            panic: RefCell::new(None),
+        };
+        Ok(ProgressEngine { core: Rc::new(core) })
+    }
+
+    /// Takes one step: `doca_pe_progress`. True if something was done, false if there is nothing to do now.
+    ///
+    /// # Errors
+    ///
+    /// [`Refusal::InCallback`] inside a callback.
+    ///
+    /// # Panics
+    ///
+    /// Resumes a panic of a closure that ran inside.
+    #[doc(alias = "doca_pe_progress")]
+    pub fn progress(&self) -> Result<bool> {
+        self.core.progress()
+    }
+
+    /// Waits until a step was taken; false if there was none within `time`.
+    ///
+    /// # Errors
+    ///
+    /// As for [`progress`](Self::progress), and the operating system's.
+    pub fn wait_for(&self, time: Duration) -> Result<bool> {
+        let mut stepped = false;
+        let deadline = Instant::now().checked_add(time);
+        self.core.steps("doca_pe_progress", deadline, |step| {
+            stepped |= step;
+            stepped
+        })
+    }
+
+    /// Makes the descriptor readable as soon as there is work, at once if there is some:
+    /// `doca_pe_request_notification`. Progress first until there is nothing to do.
+    ///
+    /// # Errors
+    ///
+    /// [`Refusal::InCallback`], or DOCA's.
+    #[doc(alias = "doca_pe_request_notification")]
+    pub fn arm(&self) -> Result<()> {
+        self.core.require_outside("doca_pe_request_notification")?;
+        self.core.arm()
+    }
+
+    /// The descriptor for event loops: `doca_pe_get_notification_handle`. DOCA owns it: neither read nor close it.
+    ///
+    /// # Errors
+    ///
+    /// DOCA's.
+    #[doc(alias = "doca_pe_get_notification_handle")]
+    pub fn notification_handle(&self) -> Result<BorrowedFd<'_>> {
+        self.core.pe.descriptor()
+    }
+
+    /// Tasks in flight over all contexts: `doca_pe_get_num_inflight_tasks`.
+    ///
+    /// # Errors
+    ///
+    /// DOCA's.
+    #[doc(alias = "doca_pe_get_num_inflight_tasks")]
+    pub fn in_flight(&self) -> Result<usize> {
+        self.core.pe.in_flight()
+    }
+
+    /// Runs a future to its end, progressing meanwhile. The future may wait for anything on this engine.
+    ///
+    /// # Errors
+    ///
+    /// As for [`progress`](Self::progress).
+    pub fn block_on<F: Future>(&self, future: F) -> Result<F::Output> {
+        struct Flag(AtomicBool);
+        impl Wake for Flag {
+            fn wake(self: Arc<Self>) {
+                self.0.store(true, Ordering::Release);
+            }
+        }
+        let flag = Arc::new(Flag(AtomicBool::new(true)));
+        let waker = Waker::from(flag.clone());
+        let mut future = pin!(future);
+        let mut output = None;
+        self.core.wait("doca_pe_progress", None, || {
+            if flag.0.swap(false, Ordering::Acquire)
+                && let Poll::Ready(value) = future.as_mut().poll(&mut Poller::from_waker(&waker))
+            {
+                output = Some(value);
+            }
+            output.is_some()
+        })?;
+        output.ok_or_else(|| Error::refused("doca_pe_progress", Refusal::TimedOut))
+    }
+
+    /// The inside, for library crates.
+    pub fn core(&self) -> &Rc<Core> {
+        &self.core
+    }
+}
+
+/// The notification handle.
+///
+/// # Panics
+///
+/// If DOCA has no descriptor on this system; see [`ProgressEngine::notification_handle`].
+impl AsFd for ProgressEngine {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        match self.notification_handle() {
+            Ok(fd) => fd,
+            Err(error) => panic!("{error}"),
+        }
+    }
+}
+
+impl Drop for ProgressEngine {
+    fn drop(&mut self) {
+        self.core.close();
+    }
+}
+
+impl Core {
+    /// One step, and what is to be done after it.
+    pub fn progress(&self) -> Result<bool> {
+        let stepped = self.step()?;
+        if let Some(panic) = self.panic.take() {
+            resume_unwind(panic);
+        }
+        Ok(stepped)
+    }
+
+    fn step(&self) -> Result<bool> {
+        self.require_outside("doca_pe_progress")?;
+        if self.armed.get() {
+            self.pe.disarm()?;
+            self.armed.set(false);
+        }
+        let stepped = self.inside(|| self.pe.progress());
+        if self.marked.get() {
+            self.tidy();
+        }
+        Ok(stepped)
+    }
+
+    /// Runs a call during which callbacks of this engine's contexts may come.
+    pub(crate) fn inside<T>(&self, call: impl FnOnce() -> T) -> T {
+        self.inside.set(true);
+        let result = current::enter(self, call);
+        self.inside.set(false);
+        result
+    }
+
+    /// Whether a callback is running.
+    pub fn is_inside(&self) -> bool {
+        self.inside.get()
+    }
+
+    /// Refuses inside callbacks and after the engine was dropped.
+    ///
+    /// # Errors
+    ///
+    /// [`Refusal::InCallback`], [`Refusal::EngineGone`]
+    pub fn require_outside(&self, call: &'static str) -> Result<()> {
+        if self.inside.get() {
+            return Err(Error::refused(call, Refusal::InCallback));
+        }
+        if self.pe.is_destroyed() {
+            return Err(Error::refused(call, Refusal::EngineGone));
+        }
+        Ok(())
+    }
+
+    /// Notes that something is to be done after progress.
+    pub fn mark(&self) {
+        self.marked.set(true);
+    }
+
+    /// Keeps a panic of a closure until progress returned. Only the first of several is resumed.
+    pub(crate) fn keep(&self, panic: Box<dyn Any + Send>) {
+        let mut kept = self.panic.borrow_mut();
+        if kept.is_none() {
+            *kept = Some(panic);
+        }
+    }
+
+    pub(crate) fn connect(&self, ctx: &Ctx) -> Result<()> {
+        self.pe.connect(ctx)
+    }
+
+    pub(crate) fn adopt(&self, member: Rc<dyn Member>) -> MemberId {
+        static SERIAL: AtomicU32 = AtomicU32::new(1);
+        let mut members = self.members.borrow_mut();
+        let index = members.iter().position(Option::is_none).unwrap_or_else(|| {
+            members.push(None);
+            members.len() - 1
+        });
+        let id = MemberId { index: index as u32, serial: SERIAL.fetch_add(1, Ordering::Relaxed) };
+        members[index] = Some((id, member));
+        id
+    }
+
+    pub(crate) fn expel(&self, id: MemberId) {
+        let member = self.members.borrow_mut().get_mut(id.index as usize).and_then(Option::take);
+        drop(member);
+    }
+
+    /// The context that user data names.
+    pub(crate) fn member(&self, id: MemberId) -> Option<Rc<dyn Member>> {
+        let members = self.members.borrow();
+        let (own, member) = members.get(id.index as usize)?.as_ref()?;
+        (*own == id).then(|| member.clone())
+    }
+
+    /// Does what callbacks and dropped handles left to be done, children before contexts.
+    pub fn tidy(&self) {
+        self.marked.set(false);
+        let mut index = 0;
+        loop {
+            let next = self.members.borrow().get(index).cloned();
+            let Some(entry) = next else { break };
+            if let Some((id, member)) = entry {
+                member.settle();
+                member.life().pursue(self, &*member);
+                if member.life().is_gone() {
+                    self.expel(id);
+                }
+            }
+            index += 1;
+        }
+    }
+
+    fn arm(&self) -> Result<()> {
+        if !self.armed.get() {
+            self.pe.arm()?;
+            self.armed.set(true);
+        }
+        Ok(())
+    }
+
+    /// Progresses until `done` says so; false if the deadline passed before. `done` is asked outside callbacks.
+    ///
+    /// # Errors
+    ///
+    /// [`Refusal::InCallback`], [`Refusal::EngineGone`], or DOCA's.
+    pub fn wait(
+        &self,
+        call: &'static str,
+        deadline: Option<Instant>,
+        mut done: impl FnMut() -> bool,
+    ) -> Result<bool> {
+        self.steps(call, deadline, |_| done())
+    }
+
+    fn steps(
+        &self,
+        call: &'static str,
+        deadline: Option<Instant>,
+        mut done: impl FnMut(bool) -> bool,
+    ) -> Result<bool> {
+        self.require_outside(call)?;
+        if self.marked.get() {
+            self.tidy();
+        }
+        let mut stepped = false;
+        let mut idle_since: Option<Instant> = None;
+        loop {
+            if done(stepped) {
+                return Ok(true);
+            }
+            stepped = self.progress()?;
+            if stepped {
+                idle_since = None;
+                continue;
+            }
+            let now = Instant::now();
+            if deadline.is_some_and(|deadline| now >= deadline) {
+                return Ok(done(false));
+            }
+            if now.duration_since(*idle_since.get_or_insert(now)) < SPIN {
+                std::hint::spin_loop();
+            } else {
+                self.sleep(deadline.map_or(NAP, |deadline| deadline - now).min(NAP));
+            }
+        }
+    }
+
+    /// Sleeps until there is work. A context that raises no event is looked at after the time anyway.
+    fn sleep(&self, at_most: Duration) {
+        match self.arm().and_then(|()| self.pe.descriptor()) {
+            Ok(fd) => pe::sleep(fd, at_most),
+            Err(_) => std::thread::sleep(SPIN.min(at_most)),
+        }
+    }
+
+    /// Stops and destroys everything, for [`PATIENCE`] at most.
+    fn close(&self) {
+        if self.inside.get() {
+            log::warn!("an engine was dropped inside its own callback and is leaked");
+            return;
+        }
+        let members = || -> Vec<_> { self.members.borrow().iter().flatten().cloned().collect() };
+        for (_, member) in members() {
+            member.life().request_destroy(&*member);
+        }
+        let deadline = Instant::now() + PATIENCE;
+        let empty = || self.members.borrow().iter().all(Option::is_none);
+        self.tidy();
+        while !empty() && Instant::now() < deadline {
+            // User code that panics here (a waker, a drop) must not keep the others from being stopped.
+            match catch_unwind(AssertUnwindSafe(|| self.step())) {
+                Ok(Ok(true)) => {}
+                Ok(Ok(false)) => {
+                    self.mark();
+                    std::thread::sleep(Duration::from_micros(20));
+                }
+                Ok(Err(error)) => {
+                    log::warn!("{error}");
+                    break;
+                }
+                Err(panic) => self.keep(panic),
+            }
+        }
+        if let Some(panic) = self.panic.take() {
+            log::warn!("a panic was kept when its engine was dropped: {}", text_of(&*panic));
+        }
+        for (_, member) in members() {
+            log::warn!("a context is leaked: {}", member.life().left());
+            member.life().give_up();
+            std::mem::forget(member);
+        }
+        if let Err(error) = self.pe.destroy() {
+            log::warn!("{error}: the engine is leaked");
+            self.pe.forget();
+        }
+    }
+}
+
+fn text_of(panic: &(dyn Any + Send)) -> &str {
+    let text = panic.downcast_ref::<&str>().copied();
+    text.or_else(|| panic.downcast_ref::<String>().map(String::as_str)).unwrap_or("not a text")
+}
+
+impl std::fmt::Debug for Core {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Core")
+            .field("armed", &self.armed)
+            .field("inside", &self.inside)
+            .finish_non_exhaustive()
+    }
+}

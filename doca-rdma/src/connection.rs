@@ -1,0 +1,260 @@
+//! Connections: by descriptors that the program carries to the peer, or by RDMA CM.
+
+mod cm;
+mod export;
+mod table;
+
+pub use cm::{Connecting, Decision, Listener, Request};
+pub use export::Exported;
+pub(crate) use table::Table;
+
+use crate::raw::connection::Link;
+use crate::run::Run;
+use doca_common::{Error, Refusal, Result};
+use std::fmt;
+use std::future::poll_fn;
+use std::rc::Rc;
+use std::task::Poll;
+use std::time::{Duration, Instant};
+
+/// Names a connection of one run. It stays unique after the connection is over.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct ConnectionId {
+    index: u32,
+    generation: u32,
+}
+
+impl ConnectionId {
+    pub(crate) const UNKNOWN: ConnectionId = ConnectionId { index: u32::MAX, generation: u32::MAX };
+
+    pub(crate) fn to_bits(self) -> u64 {
+        u64::from(self.generation) << 32 | u64::from(self.index)
+    }
+
+    pub(crate) fn from_bits(bits: u64) -> Self {
+        ConnectionId { index: bits as u32, generation: (bits >> 32) as u32 }
+    }
+}
+
+/// Where a connection is. It changes by progress.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[non_exhaustive]
+pub enum ConnectionState {
+    /// Its descriptor was made; the peer's is awaited.
+    Exported,
+    /// RDMA CM is making it.
+    Connecting,
+    /// Tasks can be submitted. With descriptors this says that this side is set up; the peer may not be there yet.
+    Connected,
+    /// The program ended it; RDMA CM has not confirmed that yet.
+    Disconnecting,
+    /// It is over.
+    Disconnected,
+    /// It could not be made.
+    Failed,
+}
+
+impl ConnectionState {
+    /// Whether nothing will change any more.
+    pub fn is_over(self) -> bool {
+        matches!(self, ConnectionState::Disconnected | ConnectionState::Failed)
+    }
+}
+
+/// The program's claim to a connection: dropping it ends the connection.
+pub(crate) struct Hold {
+    run: Rc<Run>,
+    id: ConnectionId,
+}
+
+impl Hold {
+    pub(crate) fn new(run: Rc<Run>, id: ConnectionId) -> Self {
+        Hold { run, id }
+    }
+
+    fn state(&self) -> ConnectionState {
+        if self.run.is_over() {
+            return ConnectionState::Disconnected;
+        }
+        self.run.table().borrow().state(self.id)
+    }
+
+    /// Progresses until `done`; the caller keeps what it waits for.
+    fn wait(
+        &self,
+        call: &'static str,
+        deadline: Option<Instant>,
+        done: impl Fn(ConnectionState) -> bool,
+    ) -> Result<()> {
+        let there = || done(self.state()) || self.run.is_over();
+        if there() {
+            return Ok(());
+        }
+        let core = self.run.core().ok_or_else(|| Error::refused(call, Refusal::Stopped))?;
+        match core.wait(call, deadline, there)? {
+            true => Ok(()),
+            false => Err(Error::refused(call, Refusal::TimedOut).with(format!("{:?}", self.state()))),
+        }
+    }
+
+    /// Resolves when `done`.
+    async fn until(&self, done: impl Fn(ConnectionState) -> bool) {
+        poll_fn(|poller| {
+            if done(self.state()) || self.run.is_over() {
+                return Poll::Ready(());
+            }
+            self.run.table().borrow_mut().watch(self.id, poller.waker());
+            Poll::Pending
+        })
+        .await;
+    }
+}
+
+impl Drop for Hold {
+    fn drop(&mut self) {
+        self.run.table().borrow_mut().release(self.id);
+        if let Some(core) = self.run.core() {
+            core.mark();
+        }
+    }
+}
+
+impl fmt::Debug for Hold {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "connection {} ({:?})", self.id.index, self.state())
+    }
+}
+
+/// A connection that tasks can be submitted on. Dropping it disconnects, by progress, after the tasks that are in
+/// flight on it are done.
+#[derive(Debug)]
+pub struct Connection {
+    hold: Hold,
+}
+
+impl Connection {
+    pub(crate) fn new(hold: Hold) -> Self {
+        Connection { hold }
+    }
+
+    /// Its name; receives say it.
+    pub fn id(&self) -> ConnectionId {
+        self.hold.id
+    }
+
+    /// DOCA's number of it, which counts from 0: `doca_rdma_connection_get_id`.
+    ///
+    /// # Errors
+    ///
+    /// [`Refusal::NotConnected`] when it is over, or DOCA's.
+    #[doc(alias = "doca_rdma_connection_get_id")]
+    pub fn number(&self) -> Result<u32> {
+        const CALL: &str = "doca_rdma_connection_get_id";
+        self.hold.run.require_running(CALL)?;
+        let link = self.hold.run.table().borrow().link(self.hold.id);
+        link.ok_or_else(|| Error::refused(CALL, Refusal::NotConnected))?.number()
+    }
+
+    /// Where it is now.
+    pub fn state(&self) -> ConnectionState {
+        self.hold.state()
+    }
+
+    /// Whether tasks can be submitted on it.
+    pub fn is_connected(&self) -> bool {
+        self.state() == ConnectionState::Connected
+    }
+
+    /// Ends the connection: `doca_rdma_connection_disconnect`. Tasks in flight on it come back as failures. One that
+    /// is over already is no error.
+    ///
+    /// # Errors
+    ///
+    /// DOCA's.
+    #[doc(alias = "doca_rdma_connection_disconnect")]
+    pub fn disconnect(&self) -> Result<()> {
+        self.hold.run.disconnect(self.hold.id)
+    }
+
+    /// Progresses until the connection is over, because of either side.
+    ///
+    /// # Errors
+    ///
+    /// [`Refusal::InCallback`], [`Refusal::EngineGone`]
+    pub fn wait_disconnected(&self) -> Result<()> {
+        self.hold.wait("doca_rdma_connection_disconnect", None, ConnectionState::is_over)
+    }
+
+    /// As [`wait_disconnected`](Self::wait_disconnected), for this long at most.
+    ///
+    /// # Errors
+    ///
+    /// [`Refusal::TimedOut`] too.
+    pub fn wait_disconnected_for(&self, time: Duration) -> Result<()> {
+        let deadline = Instant::now().checked_add(time);
+        self.hold.wait("doca_rdma_connection_disconnect", deadline, ConnectionState::is_over)
+    }
+
+    /// Resolves when the connection is over, while something progresses the engine.
+    pub async fn disconnected(&self) {
+        self.hold.until(ConnectionState::is_over).await;
+    }
+
+    /// The C connection, if `run` can submit on it.
+    pub(crate) fn usable_by(&self, run: &Rc<Run>) -> Result<Link> {
+        const CALL: &str = "doca_task_submit";
+        if !Rc::ptr_eq(&self.hold.run, run) {
+            let same = std::ptr::eq(self.hold.run.instance(), run.instance());
+            return Err(Error::refused(CALL, if same { Refusal::Stale } else { Refusal::OtherContext }));
+        }
+        let link = run.table().borrow().connected(self.hold.id);
+        link.ok_or_else(|| Error::refused(CALL, Refusal::NotConnected))
+    }
+}
+
+impl Run {
+    /// Ends a connection if it is not over. With RDMA CM the confirmation comes by progress.
+    pub(crate) fn disconnect(&self, id: ConnectionId) -> Result<()> {
+        let Some(link) = self.table().borrow_mut().begin_disconnect(id) else { return Ok(()) };
+        if self.is_over() {
+            return Ok(());
+        }
+        let result = link.disconnect();
+        if let Some(core) = self.core() {
+            core.mark();
+        }
+        result
+    }
+
+    /// After progress: wakes who waits for a connection, and ends those that nobody holds.
+    pub(crate) fn settle_connections(&self) {
+        for waker in self.table().borrow_mut().take_awake() {
+            waker.wake();
+        }
+        if !self.table().borrow_mut().take_dirty() {
+            return;
+        }
+        let (addresses, ports) = self.table().borrow_mut().take_retired();
+        drop(addresses);
+        for port in ports {
+            if self.life().state() == doca_common::context::State::Running
+                && let Err(error) = self.instance().handle().stop_listening(port)
+            {
+                log::warn!("{error}: port {port}");
+            }
+        }
+        let mut index = 0;
+        loop {
+            let next = self.table().borrow_mut().abandoned(&mut index);
+            let Some(id) = next else { break };
+            if let Err(error) = self.disconnect(id) {
+                log::debug!("{error}");
+            }
+        }
+    }
+
+    /// The context is idle, and its connections are gone.
+    pub(crate) fn end_connections(&self) {
+        self.table().borrow_mut().end();
+    }
+}

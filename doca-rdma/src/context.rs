@@ -1,0 +1,249 @@
+//! A context on its way through its states.
+
+use crate::address::Address;
+use crate::config::Config;
+use crate::connection::{Connecting, Decision, Exported, Listener, Request};
+use crate::instance::{Owner, getters};
+use crate::run::Run;
+use crate::task::{Key, Queue, Task};
+use doca_common::context::{self, Lifecycle, Member, State};
+use doca_common::{Descriptor, Device, Error, Failed, ProgressEngine, Refusal, Result};
+use std::future::poll_fn;
+use std::rc::Rc;
+use std::task::Poll;
+use std::time::{Duration, Instant};
+
+/// A running RDMA context. Dropping it stops and destroys it, by progress of its engine.
+///
+/// It can also stop by itself. Its queues and connections then refuse; [`stop`](Rdma::stop) gets back to where it
+/// can be configured and started again.
+#[derive(Debug)]
+pub struct Rdma {
+    pub(crate) owner: Owner,
+    run: Rc<Run>,
+}
+
+/// A context that is starting.
+#[derive(Debug)]
+#[must_use = "dropping it stops the context"]
+pub struct Starting {
+    owner: Owner,
+    run: Rc<Run>,
+}
+
+/// A context that is stopping.
+#[derive(Debug)]
+#[must_use = "dropping it destroys the context"]
+pub struct Stopping {
+    owner: Owner,
+    run: Rc<Run>,
+}
+
+/// What is left of a context after a transition failed, as C says.
+#[derive(Debug)]
+#[must_use = "dropping it ends the context"]
+pub enum Left {
+    /// It is idle: configure or start it.
+    Config(Config),
+    /// It is starting still.
+    Starting(Starting),
+    /// It runs.
+    Running(Rdma),
+    /// It is stopping still.
+    Stopping(Stopping),
+    /// It was destroyed with its engine.
+    Consumed,
+}
+
+impl Left {
+    fn of(owner: Owner, run: Rc<Run>) -> Self {
+        if owner.life().is_gone() {
+            return Left::Consumed;
+        }
+        match owner.life().state() {
+            State::Idle => Left::Config(Config { owner }),
+            State::Starting => Left::Starting(Starting { owner, run }),
+            State::Running => Left::Running(Rdma { owner, run }),
+            _ => Left::Stopping(Stopping { owner, run }),
+        }
+    }
+}
+
+fn deadline(time: Duration) -> Option<Instant> {
+    Instant::now().checked_add(time)
+}
+
+impl Starting {
+    pub(crate) fn begin(owner: Owner, engine: &ProgressEngine) -> std::result::Result<Self, Failed<Left>> {
+        let run = Rc::new(Run::new(owner.shared()));
+        owner.begin(run.clone());
+        match context::start(owner.shared(), engine) {
+            Ok(()) => Ok(Starting { owner, run }),
+            Err(error) => {
+                if owner.life().state() == State::Idle {
+                    owner.ended();
+                }
+                Err(Failed::new(error, Left::of(owner, run)))
+            }
+        }
+    }
+
+    /// Progresses until the context runs.
+    ///
+    /// # Errors
+    ///
+    /// `DOCA_ERROR_INITIALIZATION` if it fell back to idle; what is left comes with it.
+    pub fn running(self) -> std::result::Result<Rdma, Failed<Left>> {
+        self.running_by(None)
+    }
+
+    /// As [`running`](Self::running), for this long at most.
+    ///
+    /// # Errors
+    ///
+    /// [`Refusal::TimedOut`] too.
+    pub fn running_within(self, time: Duration) -> std::result::Result<Rdma, Failed<Left>> {
+        self.running_by(deadline(time))
+    }
+
+    fn running_by(self, deadline: Option<Instant>) -> std::result::Result<Rdma, Failed<Left>> {
+        const CALL: &str = "doca_ctx_start";
+        let waited = context::wait_for(CALL, self.owner.life(), &[State::Running, State::Idle], deadline);
+        match waited {
+            Ok(()) if self.owner.life().state() == State::Running => {
+                Ok(Rdma { owner: self.owner, run: self.run })
+            }
+            Ok(()) => {
+                let error = Error::doca(CALL, doca_common::Code::INITIALIZATION)
+                    .with("the context fell back to IDLE while it was starting");
+                Err(Failed::new(error, Left::of(self.owner, self.run)))
+            }
+            Err(error) => Err(Failed::new(error, Left::of(self.owner, self.run))),
+        }
+    }
+}
+
+getters!(Rdma);
+
+impl Rdma {
+    /// Creates an idle context on a device: `doca_rdma_create`.
+    ///
+    /// # Errors
+    ///
+    /// `NO_MEMORY`, `INITIALIZATION` if the device cannot host RDMA.
+    #[doc(alias = "doca_rdma_create")]
+    pub fn configure(device: &Device) -> Result<Config> {
+        Config::new(device)
+    }
+
+    /// The device that was given.
+    pub fn device(&self) -> &Device {
+        self.owner.device()
+    }
+
+    /// The state now: it changes by progress.
+    pub fn state(&self) -> State {
+        self.owner.life().state()
+    }
+
+    /// The queue of a kind of task that was enabled.
+    ///
+    /// # Errors
+    ///
+    /// [`Refusal::OtherContext`] for a key of another context, [`Refusal::Stopped`].
+    pub fn queue<T: Task>(&self, key: Key<T>) -> Result<Queue<T>> {
+        if !key.is_of(self.owner.serial()) {
+            return Err(Error::refused(T::SUBMIT, Refusal::OtherContext));
+        }
+        self.owner.life().require_running(T::SUBMIT)?;
+        Ok(Queue::new(self.run.clone()))
+    }
+
+    /// Opens a connection for a peer that gets its descriptor by some other channel: `doca_rdma_export`.
+    ///
+    /// # Errors
+    ///
+    /// [`Refusal::Stopped`], `FULL` if all connections are in use, `CONNECTION_ABORTED`.
+    #[doc(alias = "doca_rdma_export")]
+    pub fn export(&self) -> Result<(Exported, Descriptor)> {
+        self.run.export()
+    }
+
+    /// Connects to a peer that listens: `doca_rdma_connect_to_addr`.
+    ///
+    /// # Errors
+    ///
+    /// [`Refusal::Stopped`], `INVALID_VALUE` for an address that DOCA does not take, `CONNECTION_ABORTED`, `FULL`.
+    /// That the peer cannot be reached or rejects is told later.
+    #[doc(alias = "doca_rdma_connect_to_addr")]
+    pub fn connect_addr(&self, address: impl Into<Address>) -> Result<Connecting> {
+        self.run.connect_addr(address.into())
+    }
+
+    /// Listens on a port: `doca_rdma_start_listen_to_port`. `decide` is asked about each peer, inside progress: there
+    /// it may look, count and queue, but progressing, waiting and stopping are refused.
+    ///
+    /// # Errors
+    ///
+    /// [`Refusal::Stopped`], `CONNECTION_ABORTED` if the port is taken, `NOT_SUPPORTED`.
+    #[doc(alias = "doca_rdma_start_listen_to_port")]
+    pub fn listen(&self, port: u16, decide: impl FnMut(&Request) -> Decision + 'static) -> Result<Listener> {
+        self.run.listen(port, Box::new(decide))
+    }
+
+    /// Stops the context: `doca_ctx_stop`. Tasks in flight come back as failures, connections end. Inside a callback
+    /// it is stopped after progress.
+    #[doc(alias = "doca_ctx_stop")]
+    pub fn stop(self) -> Stopping {
+        self.owner.life().request_stop(&**self.owner.shared());
+        Stopping { owner: self.owner, run: self.run }
+    }
+}
+
+impl Stopping {
+    /// Progresses until the context is idle.
+    ///
+    /// # Errors
+    ///
+    /// [`Refusal::InCallback`], [`Refusal::EngineGone`]; what is left comes with it.
+    pub fn wait(self) -> std::result::Result<Config, Failed<Left>> {
+        self.wait_by(None)
+    }
+
+    /// As [`wait`](Self::wait), for this long at most.
+    ///
+    /// # Errors
+    ///
+    /// [`Refusal::TimedOut`] too, with state and number of tasks as C tells them.
+    pub fn wait_for(self, time: Duration) -> std::result::Result<Config, Failed<Left>> {
+        self.wait_by(deadline(time))
+    }
+
+    fn wait_by(self, deadline: Option<Instant>) -> std::result::Result<Config, Failed<Left>> {
+        match context::wait_for("doca_ctx_stop", self.owner.life(), &[State::Idle], deadline) {
+            Ok(()) => Ok(Config { owner: self.owner }),
+            Err(error) => Err(Failed::new(error, Left::of(self.owner, self.run))),
+        }
+    }
+
+    /// Resolves when the context is idle, while something else progresses the engine.
+    ///
+    /// # Errors
+    ///
+    /// [`Refusal::EngineGone`]; nothing is left then.
+    pub async fn stopped(self) -> std::result::Result<Config, Failed<Left>> {
+        let life: &Lifecycle = self.owner.life();
+        let alive = poll_fn(|poller| {
+            if life.is_gone() || life.is_idle() {
+                return Poll::Ready(life.require_alive("doca_ctx_stop"));
+            }
+            life.watch(poller.waker());
+            Poll::Pending
+        })
+        .await;
+        match alive {
+            Ok(()) => Ok(Config { owner: self.owner }),
+            Err(error) => Err(Failed::new(error, Left::of(self.owner, self.run))),
+        }
+    }
+}

@@ -1,0 +1,190 @@
+//! One run of a context, from its start until it is idle again: operations, connections, listeners. Handles belong
+//! to a run, so those of an earlier one are recognised.
+
+use crate::connection::{ConnectionId, Table};
+use crate::instance::Instance;
+use crate::values::Opcode;
+use doca_common::buffer::Load;
+use doca_common::context::{Lifecycle, Member};
+use doca_common::engine::Core;
+use doca_common::raw::task::Tasks;
+use doca_common::slot::{After, Slab, Token};
+use doca_common::{Access, Code, Error, Refusal, Result};
+use std::cell::{Cell, RefCell};
+use std::fmt;
+use std::rc::Rc;
+
+/// What a task did to the buffer it had.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Arrival {
+    /// Nothing: it was a source.
+    None,
+    /// Filled it from the start.
+    Message,
+    /// Nobody says.
+    Unknown,
+}
+
+/// How a task ended.
+#[derive(Clone, Copy, Debug)]
+pub struct Outcome {
+    pub(crate) arrival: Arrival,
+    pub(crate) code: Code,
+    pub(crate) len: u32,
+    pub(crate) immediate: u32,
+    pub(crate) opcode: Opcode,
+    pub(crate) connection: ConnectionId,
+}
+
+impl Default for Outcome {
+    fn default() -> Self {
+        Outcome {
+            arrival: Arrival::None,
+            code: Code::SUCCESS,
+            len: 0,
+            immediate: 0,
+            opcode: Opcode::SEND,
+            connection: ConnectionId::UNKNOWN,
+        }
+    }
+}
+
+impl Outcome {
+    pub(crate) fn failed(code: Code) -> Self {
+        Outcome { code, ..Outcome::default() }
+    }
+}
+
+/// The state of a run.
+pub(crate) struct Run {
+    instance: Rc<Instance>,
+    slab: RefCell<Slab<Load, Outcome>>,
+    tasks: Tasks,
+    /// The connection that the task of each slot is on.
+    on: Box<[Cell<ConnectionId>]>,
+    table: RefCell<Table>,
+    over: Cell<bool>,
+}
+
+impl Run {
+    pub(crate) fn new(instance: &Rc<Instance>) -> Self {
+        let slab = Slab::new(&instance.enabled());
+        let tasks = Tasks::new(slab.len());
+        let on = vec![Cell::new(ConnectionId::UNKNOWN); slab.len()].into_boxed_slice();
+        let connections = instance.handle().max_num_connections().unwrap_or(1);
+        Run {
+            instance: instance.clone(),
+            slab: RefCell::new(slab),
+            tasks,
+            on,
+            table: RefCell::new(Table::new(connections.into())),
+            over: Cell::new(false),
+        }
+    }
+
+    pub(crate) fn instance(&self) -> &Instance {
+        &self.instance
+    }
+
+    pub(crate) fn life(&self) -> &Lifecycle {
+        self.instance.life()
+    }
+
+    pub(crate) fn core(&self) -> Option<&Rc<Core>> {
+        self.life().engine()
+    }
+
+    pub(crate) fn slab(&self) -> &RefCell<Slab<Load, Outcome>> {
+        &self.slab
+    }
+
+    pub(crate) fn tasks(&self) -> &Tasks {
+        &self.tasks
+    }
+
+    pub(crate) fn table(&self) -> &RefCell<Table> {
+        &self.table
+    }
+
+    /// Whether the context went idle after this run, or is gone.
+    pub(crate) fn is_over(&self) -> bool {
+        self.over.get() || self.life().is_gone()
+    }
+
+    /// Refuses unless this run is going on.
+    pub(crate) fn require_running(&self, call: &'static str) -> Result<()> {
+        if self.over.get() {
+            return Err(Error::refused(call, Refusal::Stale));
+        }
+        self.life().require_running(call)
+    }
+
+    /// Refuses a buffer that this context cannot use, as DOCA would not.
+    pub(crate) fn check(&self, call: &'static str, load: &Load, written: bool) -> Result<()> {
+        let Some(region) = load.region() else { return Ok(()) };
+        if region.device() != self.instance.device() {
+            return Err(Error::refused(call, Refusal::OtherDevice));
+        }
+        if written && !region.access().contains(Access::LOCAL_READ_WRITE) {
+            let text = "the local memory lacks LOCAL_READ_WRITE (first column of the permission matrix)";
+            return Err(Error::refused(call, Refusal::Permissions).with(text));
+        }
+        if !written && load.len() > self.instance.max_message() {
+            let text =
+                format!("{} bytes, rdma.max_message_size = {}", load.len(), self.instance.max_message());
+            return Err(Error::refused(call, Refusal::TooLong).with(text));
+        }
+        Ok(())
+    }
+
+    /// Notes which connection the task of a slot is on.
+    pub(crate) fn set_on(&self, token: Token, connection: ConnectionId) {
+        self.on[token.index as usize].set(connection);
+    }
+
+    /// Undoes [`set_on`](Self::set_on).
+    pub(crate) fn clear_on(&self, token: Token) -> bool {
+        let connection = self.on[token.index as usize].replace(ConnectionId::UNKNOWN);
+        connection != ConnectionId::UNKNOWN && self.table.borrow_mut().landed(connection)
+    }
+
+    /// Records how a task ended; true if something is to be done after progress.
+    pub(crate) fn finish(&self, token: Token, outcome: Outcome) -> bool {
+        let note = |load: &mut Load| match outcome.arrival {
+            Arrival::None => {}
+            Arrival::Message => load.filled(outcome.len as usize),
+            Arrival::Unknown => load.disturbed(),
+        };
+        let Some(after) = self.slab.borrow_mut().complete(token, outcome, note) else { return false };
+        self.clear_on(token) | after
+    }
+
+    /// After progress: wakes, drops, and disconnects what nobody holds.
+    pub(crate) fn settle(&self) {
+        loop {
+            let next = self.slab.borrow_mut().after();
+            match next {
+                Some(After::Wake(waker)) => waker.wake(),
+                Some(After::Drop(load)) => drop(load),
+                None => break,
+            }
+        }
+        self.settle_connections();
+    }
+
+    /// The context is idle: connections are gone, and tasks came back.
+    pub(crate) fn end(&self) {
+        self.over.set(true);
+        self.end_connections();
+        self.settle();
+    }
+}
+
+impl fmt::Debug for Run {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Run")
+            .field("instance", &self.instance)
+            .field("over", &self.over)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,56 @@
+//! Sends one message, as NVIDIA's sample of this name does: the peer may be that sample's receiver or ours.
+//!
+//! ```text
+//! rdma_receive -d mlx5_0 -ld a -re b          rdma_receive -d mlx5_0 -cm
+//! rdma_send    -d mlx5_1 -ld b -re a          rdma_send    -d mlx5_1 -cm -sa ADDRESS
+//! ```
+
+#[allow(dead_code, reason = "each example uses a part")]
+mod support;
+
+use doca::rdma::{Connection, Rdma, SendTask, TransportType, caps};
+use doca::{Memory, ProgressEngine};
+use support::{MESSAGE, Options, Outcome};
+
+fn main() -> std::process::ExitCode {
+    support::run(send)
+}
+
+fn send(options: &Options) -> Outcome<()> {
+    let (device, mut config) = options.configure(caps::SEND)?;
+    let sends = config.enable::<SendTask>(1)?;
+    let memory = Memory::zeroed(4096)?.private(&device)?;
+    let engine = ProgressEngine::new()?;
+    let rdma = config.start(&engine)?.running()?;
+    let sends = rdma.queue(sends)?;
+
+    let connection = if options.use_cm {
+        let connection = options.connect_by_cm(&rdma)?;
+        support::prompt("Connected. Wait until the receiver has posted its receive")?;
+        connection
+    } else {
+        connect(options, &rdma)?
+    };
+
+    // Always the whole 256 bytes: the text, padded with zeros.
+    let mut message = memory.take(MESSAGE)?;
+    message[..options.text.len()].copy_from_slice(options.text.as_bytes());
+    println!("Sending \"{}\"", options.text);
+    sends.submit(&connection, message)?.wait()?;
+    println!("Sent");
+
+    connection.disconnect()?;
+    rdma.stop().wait()?;
+    Ok(())
+}
+
+/// Exports a descriptor for the receiver, and connects with the receiver's. With DC it needs ours not.
+fn connect(options: &Options, rdma: &Rdma) -> Outcome<Connection> {
+    let (exported, descriptor) = rdma.export()?;
+    if options.transport == TransportType::RC {
+        support::write(&options.local, &descriptor)?;
+        println!("Copy {} to the receiver", options.local);
+    }
+    support::prompt(&format!("Press Enter on the receiver's side first, copy {} from it", options.remote))?;
+    Ok(exported.connect(support::read(&options.remote)?)?)
+}

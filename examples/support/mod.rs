@@ -1,0 +1,201 @@
+//! What the examples share: the command line of NVIDIA's samples, their files, and the two ways to connect.
+
+use doca::rdma::{Address, Config, Connection, Decision, Rdma, TransportType};
+use doca::{Access, Descriptor, Device, caps::Capability};
+use std::fs::{self, File};
+use std::io::{self, Read, Write};
+
+/// What an example returns.
+pub type Outcome<T> = Result<T, Box<dyn std::error::Error>>;
+
+/// Bytes of each message.
+pub const MESSAGE: usize = 256;
+
+/// The command line.
+pub struct Options {
+    pub device: String,
+    pub local: String,
+    pub remote: String,
+    pub resource: String,
+    pub gid: Option<u32>,
+    pub transport: TransportType,
+    pub use_cm: bool,
+    pub port: u16,
+    pub server: Option<String>,
+    pub server_type: String,
+    pub text: String,
+}
+
+/// Option with one dash and with two, whether it takes a value, and what it means.
+const FLAGS: &[(&str, &str, bool, &str)] = &[
+    ("-d", "--device", true, "RDMA device, as in mlx5_0 (must be given)"),
+    ("-ld", "--local-descriptor-path", true, "file for our connection descriptor"),
+    ("-re", "--remote-descriptor-path", true, "file with the peer's connection descriptor"),
+    ("-m", "--remote-resource-descriptor-path", true, "file for descriptors of memory"),
+    ("-g", "--gid-index", true, "index of the GID"),
+    ("-tt", "--transport-type", true, "RC or DC"),
+    ("-cm", "--use-rdma-cm", false, "connect by RDMA CM instead of files"),
+    ("-lp", "--listen-port", true, "port of RDMA CM"),
+    ("-sa", "--server-addr", true, "address of the server; without it, be the server"),
+    ("-sat", "--server-addr-type", true, "ipv4, ipv6 or gid"),
+    ("-s", "--send-string", true, "what to send"),
+    ("-h", "--help", false, "this text"),
+];
+
+impl Options {
+    /// Reads the arguments of the process.
+    pub fn parse() -> Outcome<Self> {
+        let mut options = Options {
+            device: String::new(),
+            local: "/tmp/local_connection_desc_path.txt".into(),
+            remote: "/tmp/remote_connection_desc_path.txt".into(),
+            resource: "/tmp/remote_resource_desc_path.txt".into(),
+            gid: None,
+            transport: TransportType::RC,
+            use_cm: false,
+            port: 13579,
+            server: None,
+            server_type: "ipv4".into(),
+            text: "Hi DOCA RDMA!".into(),
+        };
+        let mut arguments = std::env::args().skip(1);
+        while let Some(argument) = arguments.next() {
+            let (name, inline) = match argument.split_once('=') {
+                Some((name, value)) if name.starts_with("--") => (name.to_owned(), Some(value.to_owned())),
+                _ => (argument, None),
+            };
+            let flag = FLAGS.iter().find(|(short, long, ..)| name == *short || name == *long);
+            let Some((short, _, valued, _)) = flag else {
+                return Err(format!("{name}: no such option").into());
+            };
+            let value = match (valued, inline) {
+                (false, None) => String::new(),
+                (false, Some(_)) => return Err(format!("{name} takes no value").into()),
+                (true, Some(value)) => value,
+                (true, None) => arguments.next().ok_or(format!("{name} needs a value"))?,
+            };
+            options.set(short, value)?;
+        }
+        options.check()?;
+        Ok(options)
+    }
+
+    fn set(&mut self, flag: &str, value: String) -> Outcome<()> {
+        let number = |what: &str| value.parse::<u32>().map_err(|_| format!("{flag}: {value:?} is no {what}"));
+        match flag {
+            "-d" => self.device = value,
+            "-ld" => self.local = value,
+            "-re" => self.remote = value,
+            "-m" => self.resource = value,
+            "-g" => self.gid = Some(number("index")?),
+            "-tt" if value.eq_ignore_ascii_case("rc") => self.transport = TransportType::RC,
+            "-tt" if value.eq_ignore_ascii_case("dc") => self.transport = TransportType::DC,
+            "-tt" => return Err(format!("-tt: {value:?} is neither RC nor DC").into()),
+            "-cm" => self.use_cm = true,
+            "-lp" => self.port = u16::try_from(number("port")?)?,
+            "-sa" => self.server = Some(value),
+            "-sat" => self.server_type = value.to_ascii_lowercase(),
+            "-s" => self.text = value,
+            _ => {
+                for (short, long, _, meaning) in FLAGS {
+                    println!("  {short:4} {long:34} {meaning}");
+                }
+                std::process::exit(0);
+            }
+        }
+        Ok(())
+    }
+
+    fn check(&self) -> Outcome<()> {
+        if self.device.is_empty() {
+            return Err("-d is missing: name the RDMA device".into());
+        }
+        if self.use_cm && self.transport == TransportType::DC {
+            return Err("DC needs descriptor files: leave -cm out".into());
+        }
+        if self.text.len() >= MESSAGE {
+            return Err(format!("-s: {} bytes, {} at most", self.text.len(), MESSAGE - 1).into());
+        }
+        Ok(())
+    }
+
+    /// Opens the device and makes an idle context with the options.
+    pub fn configure(&self, capability: Capability) -> Outcome<(Device, Config)> {
+        let device = Device::find().called(&self.device).with(capability).open()?;
+        let mut config = Rdma::configure(&device)?;
+        config.set_permissions(Access::LOCAL_READ_WRITE)?;
+        if let Some(index) = self.gid {
+            config.set_gid_index(index)?;
+        }
+        config.set_max_num_connections(1)?;
+        config.set_transport_type(self.transport)?;
+        Ok((device, config))
+    }
+
+    fn address(&self, server: &str) -> Outcome<Address> {
+        Ok(match self.server_type.as_str() {
+            "gid" => Address::parse_gid(server, self.port)?,
+            "ip4" | "ipv4" | "ip6" | "ipv6" => Address::parse_ip(server, self.port)?,
+            other => return Err(format!("-sat: {other:?} is neither ipv4, ipv6 nor gid").into()),
+        })
+    }
+
+    /// Connects by RDMA CM, as client or as server.
+    pub fn connect_by_cm(&self, rdma: &Rdma) -> Outcome<Connection> {
+        if let Some(server) = &self.server {
+            println!("Client: connecting to {server}, port {}", self.port);
+            return Ok(rdma.connect_addr(self.address(server)?)?.wait()?);
+        }
+        let listener = rdma.listen(self.port, |request| match request.connections() {
+            0 => Decision::accept(),
+            _ => Decision::reject(),
+        })?;
+        println!("Server: listening on port {}", self.port);
+        Ok(listener.wait()?)
+    }
+}
+
+/// Runs an example and removes the files that it may have written or read.
+pub fn run(example: impl FnOnce(&Options) -> Outcome<()>) -> std::process::ExitCode {
+    let result = Options::parse().and_then(|options| {
+        let result = example(&options);
+        for path in [&options.local, &options.remote, &options.resource] {
+            let _ = fs::remove_file(path);
+        }
+        result
+    });
+    match result {
+        Ok(()) => {
+            println!("Sample finished successfully");
+            std::process::ExitCode::SUCCESS
+        }
+        Err(error) => {
+            eprintln!("{error}");
+            println!("Sample finished with errors");
+            std::process::ExitCode::FAILURE
+        }
+    }
+}
+
+/// Writes a descriptor to a file that must not exist yet: an old one would connect to nobody.
+pub fn write(path: &str, descriptor: &Descriptor) -> Outcome<()> {
+    let mut file = File::create_new(path).map_err(|error| format!("{path}: {error}"))?;
+    Ok(file.write_all(descriptor.as_bytes())?)
+}
+
+/// Reads a descriptor.
+pub fn read(path: &str) -> Outcome<Descriptor> {
+    Ok(Descriptor::from(fs::read(path).map_err(|error| format!("{path}: {error}"))?))
+}
+
+/// Asks for something, and waits until Enter is pressed.
+pub fn prompt(text: &str) -> Outcome<()> {
+    println!("{text}, then press Enter");
+    let mut byte = [0];
+    while io::stdin().read(&mut byte)? == 1 {
+        if matches!(byte[0], b'\n' | b'\r') {
+            return Ok(());
+        }
+    }
+    Err("standard input was closed before Enter was pressed".into())
+}
