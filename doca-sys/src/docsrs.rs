@@ -25,11 +25,6 @@ pub type __u64 = ::std::os::raw::c_ulonglong;
 pub type __be16 = __u16;
 pub type __be32 = __u32;
 pub type __be64 = __u64;
-pub type doca_event_handle_t = ::std::os::raw::c_int;
-pub type doca_notification_handle_t = doca_event_handle_t;
-pub type doca_be16_t = __be16;
-pub type doca_be32_t = __be32;
-pub type doca_be64_t = __be64;
 impl doca_access_flag {
     pub const DOCA_ACCESS_FLAG_LOCAL_READ_ONLY: doca_access_flag = doca_access_flag(0);
     pub const DOCA_ACCESS_FLAG_LOCAL_READ_WRITE: doca_access_flag = doca_access_flag(1);
@@ -150,7 +145,11 @@ const _: () = {
         "Offset of field: doca_gather_list::next",
     ][::std::mem::offset_of!(doca_gather_list, next) - 16usize];
 };
-pub use self::doca_error as doca_error_t;
+pub type doca_event_handle_t = ::std::os::raw::c_int;
+pub type doca_notification_handle_t = doca_event_handle_t;
+pub type doca_be16_t = __be16;
+pub type doca_be32_t = __be32;
+pub type doca_be64_t = __be64;
 impl doca_error {
     pub const DOCA_SUCCESS: doca_error = doca_error(0);
     pub const DOCA_ERROR_UNKNOWN: doca_error = doca_error(1);
@@ -186,7 +185,8 @@ impl doca_error {
 }
 #[repr(transparent)]
 #[derive(Debug, Copy, Clone, Hash, PartialEq, Eq)]
-pub struct doca_error(pub i32);
+pub struct doca_error(pub ::std::os::raw::c_uint);
+pub use self::doca_error as doca_error_t;
 unsafe extern "C" {
     pub fn doca_error_get_name(error: doca_error_t) -> *const ::std::os::raw::c_char;
 }
@@ -1835,32 +1835,6 @@ unsafe extern "C" {
         mask: u64,
     ) -> doca_error_t;
 }
-unsafe extern "C" {
-    pub fn doca_rdma_bridge_get_dev_pd(
-        dev: *const doca_dev,
-        pd: *mut *mut ibv_pd,
-    ) -> doca_error_t;
-}
-unsafe extern "C" {
-    pub fn doca_rdma_bridge_open_dev_from_pd(
-        pd: *mut ibv_pd,
-        dev: *mut *mut doca_dev,
-    ) -> doca_error_t;
-}
-unsafe extern "C" {
-    pub fn doca_rdma_bridge_get_buf_mkey(
-        buf: *const doca_buf,
-        dev: *mut doca_dev,
-        mkey: *mut u32,
-    ) -> doca_error_t;
-}
-unsafe extern "C" {
-    pub fn doca_rdma_bridge_get_mmap_mkey_from_pd(
-        mmap: *const doca_mmap,
-        pd: *mut ibv_pd,
-        mkey: *mut u32,
-    ) -> doca_error_t;
-}
 #[repr(C)]
 #[derive(Debug, Copy, Clone)]
 pub struct doca_dpa_completion {
@@ -1941,7 +1915,6 @@ pub struct doca_rdma_task_write {
 pub struct doca_rdma_task_write_imm {
     _unused: [u8; 0],
 }
-pub type doca_dpa_dev_rdma_t = u64;
 impl doca_rdma_transport_type {
     pub const DOCA_RDMA_TRANSPORT_TYPE_RC: doca_rdma_transport_type = doca_rdma_transport_type(
         0,
@@ -1973,11 +1946,6 @@ impl doca_rdma_opcode {
 #[repr(transparent)]
 #[derive(Debug, Copy, Clone, Hash, PartialEq, Eq)]
 pub struct doca_rdma_opcode(pub ::std::os::raw::c_uint);
-unsafe extern "C" {
-    pub fn doca_rdma_task_receive_get_result_opcode(
-        task: *const doca_rdma_task_receive,
-    ) -> doca_rdma_opcode;
-}
 #[repr(C)]
 #[derive(Debug, Copy, Clone, Hash, PartialEq, Eq)]
 pub struct doca_rdma_gid {
@@ -1991,6 +1959,7 @@ const _: () = {
         "Offset of field: doca_rdma_gid::raw",
     ][::std::mem::offset_of!(doca_rdma_gid, raw) - 0usize];
 };
+pub type doca_dpa_dev_rdma_t = u64;
 pub type doca_rdma_connection_request_cb_t = ::std::option::Option<
     unsafe extern "C" fn(arg1: *mut doca_rdma_connection, arg2: doca_data),
 >;
@@ -2472,6 +2441,11 @@ unsafe extern "C" {
     pub fn doca_rdma_task_receive_get_dst_buf(
         task: *const doca_rdma_task_receive,
     ) -> *mut doca_buf;
+}
+unsafe extern "C" {
+    pub fn doca_rdma_task_receive_get_result_opcode(
+        task: *const doca_rdma_task_receive,
+    ) -> doca_rdma_opcode;
 }
 unsafe extern "C" {
     pub fn doca_rdma_task_receive_get_result_len(
@@ -3156,49 +3130,31 @@ unsafe extern "C" {
         dpa_comp: *mut doca_dpa_completion,
     ) -> doca_error_t;
 }
-#[repr(C)]
-#[derive(Debug, Copy, Clone)]
-pub struct doca_sta_be_handle {
-    _unused: [u8; 0],
-}
-#[repr(C)]
-#[derive(Debug, Copy, Clone)]
-pub struct doca_sta_be_q_handle {
-    _unused: [u8; 0],
-}
-#[repr(C)]
-#[derive(Debug, Copy, Clone)]
-pub struct doca_sta_eu_handle {
-    _unused: [u8; 0],
-}
-#[repr(C)]
-#[derive(Debug, Copy, Clone)]
-pub struct doca_sta_ns_handle {
-    _unused: [u8; 0],
-}
-#[repr(C)]
-#[derive(Debug, Copy, Clone)]
-pub struct doca_sta_qp_handle {
-    _unused: [u8; 0],
-}
-#[repr(C)]
-#[derive(Debug, Copy, Clone)]
-pub struct doca_sta_subs_handle {
-    _unused: [u8; 0],
-}
-pub type doca_sta_nvme_completion_t = [u8; 16usize];
-#[repr(C)]
-#[derive(Debug, Copy, Clone)]
-pub struct doca_sta_producer_task_send {
-    _unused: [u8; 0],
-}
-pub type doca_sta_task_completion_cb_t = ::std::option::Option<
-    unsafe extern "C" fn(arg1: *mut doca_sta_producer_task_send, arg2: doca_data),
->;
 unsafe extern "C" {
-    pub fn doca_sta_producer_send_task_as_task(
-        task: *mut doca_sta_producer_task_send,
-    ) -> *mut doca_task;
+    pub fn doca_rdma_bridge_get_dev_pd(
+        dev: *const doca_dev,
+        pd: *mut *mut ibv_pd,
+    ) -> doca_error_t;
+}
+unsafe extern "C" {
+    pub fn doca_rdma_bridge_open_dev_from_pd(
+        pd: *mut ibv_pd,
+        dev: *mut *mut doca_dev,
+    ) -> doca_error_t;
+}
+unsafe extern "C" {
+    pub fn doca_rdma_bridge_get_buf_mkey(
+        buf: *const doca_buf,
+        dev: *mut doca_dev,
+        mkey: *mut u32,
+    ) -> doca_error_t;
+}
+unsafe extern "C" {
+    pub fn doca_rdma_bridge_get_mmap_mkey_from_pd(
+        mmap: *const doca_mmap,
+        pd: *mut ibv_pd,
+        mkey: *mut u32,
+    ) -> doca_error_t;
 }
 #[repr(C)]
 #[derive(Debug, Copy, Clone)]
@@ -3295,6 +3251,168 @@ unsafe extern "C" {
 unsafe extern "C" {
     pub fn doca_sta_is_logical_block_size_supported(size: u32) -> bool;
 }
+#[repr(C)]
+#[derive(Debug, Copy, Clone)]
+pub struct doca_sta_be_handle {
+    _unused: [u8; 0],
+}
+#[repr(C)]
+#[derive(Debug, Copy, Clone)]
+pub struct doca_sta_be_q_handle {
+    _unused: [u8; 0],
+}
+#[repr(C)]
+#[derive(Debug, Copy, Clone)]
+pub struct doca_sta_eu_handle {
+    _unused: [u8; 0],
+}
+#[repr(C)]
+#[derive(Debug, Copy, Clone)]
+pub struct doca_sta_ns_handle {
+    _unused: [u8; 0],
+}
+#[repr(C)]
+#[derive(Debug, Copy, Clone)]
+pub struct doca_sta_qp_handle {
+    _unused: [u8; 0],
+}
+#[repr(C)]
+#[derive(Debug, Copy, Clone)]
+pub struct doca_sta_subs_handle {
+    _unused: [u8; 0],
+}
+impl dpa_sta_eu_type {
+    pub const DOCA_STA_EU_TYPE_UNKNOWN: dpa_sta_eu_type = dpa_sta_eu_type(0);
+    pub const DOCA_STA_EU_COMP: dpa_sta_eu_type = dpa_sta_eu_type(1);
+    pub const DOCA_STA_EU_TX: dpa_sta_eu_type = dpa_sta_eu_type(2);
+    pub const DOCA_STA_EU_BEQ: dpa_sta_eu_type = dpa_sta_eu_type(3);
+    pub const DOCA_STA_EU_MAX: dpa_sta_eu_type = dpa_sta_eu_type(4);
+}
+#[repr(transparent)]
+#[derive(Debug, Copy, Clone, Hash, PartialEq, Eq)]
+pub struct dpa_sta_eu_type(pub ::std::os::raw::c_uint);
+impl dpa_sta_eu_state {
+    pub const DOCA_STA_EU_STATE_IDLE: dpa_sta_eu_state = dpa_sta_eu_state(0);
+    pub const DOCA_STA_EU_STATE_STOPPING: dpa_sta_eu_state = dpa_sta_eu_state(1);
+    pub const DOCA_STA_EU_STATE_STARTED: dpa_sta_eu_state = dpa_sta_eu_state(2);
+    pub const DOCA_STA_EU_STATE_SUSPENDED: dpa_sta_eu_state = dpa_sta_eu_state(3);
+    pub const DOCA_STA_EU_STATE_STOPPED: dpa_sta_eu_state = dpa_sta_eu_state(4);
+}
+#[repr(transparent)]
+#[derive(Debug, Copy, Clone, Hash, PartialEq, Eq)]
+pub struct dpa_sta_eu_state(pub ::std::os::raw::c_uint);
+#[repr(C)]
+#[derive(Debug, Copy, Clone, Hash, PartialEq, Eq)]
+pub struct doca_sta_eu_ctr_entry {
+    pub name: *const ::std::os::raw::c_char,
+    pub val: *const u64,
+}
+#[allow(clippy::unnecessary_operation, clippy::identity_op)]
+const _: () = {
+    [
+        "Size of doca_sta_eu_ctr_entry",
+    ][::std::mem::size_of::<doca_sta_eu_ctr_entry>() - 16usize];
+    [
+        "Alignment of doca_sta_eu_ctr_entry",
+    ][::std::mem::align_of::<doca_sta_eu_ctr_entry>() - 8usize];
+    [
+        "Offset of field: doca_sta_eu_ctr_entry::name",
+    ][::std::mem::offset_of!(doca_sta_eu_ctr_entry, name) - 0usize];
+    [
+        "Offset of field: doca_sta_eu_ctr_entry::val",
+    ][::std::mem::offset_of!(doca_sta_eu_ctr_entry, val) - 8usize];
+};
+unsafe extern "C" {
+    pub fn doca_sta_get_eu_stats(
+        eu_handle: *mut doca_sta_eu_handle,
+        entries: *mut *const doca_sta_eu_ctr_entry,
+        num_entries: *mut u16,
+    ) -> doca_error_t;
+}
+unsafe extern "C" {
+    pub fn doca_sta_eu_reset_stats_handle(
+        eu_handle: *mut doca_sta_eu_handle,
+    ) -> doca_error_t;
+}
+unsafe extern "C" {
+    pub fn doca_sta_eu_reset_stats_type(
+        sta: *mut doca_sta,
+        eu_type: dpa_sta_eu_type,
+    ) -> doca_error_t;
+}
+unsafe extern "C" {
+    pub fn doca_sta_get_eu_connect_qp_stats(
+        eu_handle: *mut doca_sta_eu_handle,
+        arr: *mut *mut doca_sta_qp_handle,
+        arr_size: *mut u16,
+    ) -> doca_error_t;
+}
+unsafe extern "C" {
+    pub fn doca_sta_get_be_queue_stats(
+        be_handle: *mut doca_sta_be_handle,
+        be_q_handle: *mut doca_sta_be_q_handle,
+        entries: *mut *const doca_sta_eu_ctr_entry,
+        num_entries: *mut u16,
+    ) -> doca_error_t;
+}
+unsafe extern "C" {
+    pub fn doca_sta_get_ns_stats(
+        subs_handle: *mut doca_sta_subs_handle,
+        ns_handle: *mut doca_sta_ns_handle,
+        entries: *mut *const doca_sta_eu_ctr_entry,
+        num_entries: *mut u16,
+    ) -> doca_error_t;
+}
+unsafe extern "C" {
+    pub fn doca_sta_get_eu_handle(
+        sta: *const doca_sta,
+        eu_handle_arr: *mut *mut doca_sta_eu_handle,
+        arr_size: *mut u32,
+    ) -> doca_error_t;
+}
+unsafe extern "C" {
+    pub fn doca_sta_get_eu_name(
+        eu_handle: *const doca_sta_eu_handle,
+        name: *mut *const ::std::os::raw::c_char,
+    ) -> doca_error_t;
+}
+unsafe extern "C" {
+    pub fn doca_sta_get_eu_type(
+        eu_handle: *const doca_sta_eu_handle,
+        type_: *mut dpa_sta_eu_type,
+    ) -> doca_error_t;
+}
+unsafe extern "C" {
+    pub fn doca_sta_get_eu_id(
+        eu_handle: *const doca_sta_eu_handle,
+        eu_id: *mut u16,
+    ) -> doca_error_t;
+}
+unsafe extern "C" {
+    pub fn doca_sta_get_eu_port(
+        eu_handle: *const doca_sta_eu_handle,
+        port: *mut u16,
+    ) -> doca_error_t;
+}
+unsafe extern "C" {
+    pub fn doca_sta_get_eu_state(
+        eu_handle: *mut doca_sta_eu_handle,
+        state: *mut dpa_sta_eu_state,
+    ) -> doca_error_t;
+}
+#[repr(C)]
+#[derive(Debug, Copy, Clone)]
+pub struct doca_sta_producer_task_send {
+    _unused: [u8; 0],
+}
+pub type doca_sta_task_completion_cb_t = ::std::option::Option<
+    unsafe extern "C" fn(arg1: *mut doca_sta_producer_task_send, arg2: doca_data),
+>;
+unsafe extern "C" {
+    pub fn doca_sta_producer_send_task_as_task(
+        task: *mut doca_sta_producer_task_send,
+    ) -> *mut doca_task;
+}
 unsafe extern "C" {
     pub fn doca_sta_be_create(
         sta: *mut doca_sta,
@@ -3337,6 +3455,7 @@ unsafe extern "C" {
         num_entries: *mut u16,
     ) -> doca_error_t;
 }
+pub type doca_sta_nvme_completion_t = [u8; 16usize];
 #[repr(C)]
 #[derive(Debug, Copy, Clone)]
 pub struct dev_sta_event {
@@ -3532,6 +3651,67 @@ unsafe extern "C" {
         task: *mut *mut doca_sta_producer_task_send,
     ) -> doca_error_t;
 }
+pub type doca_sta_io_non_offload_cb_t = ::std::option::Option<
+    unsafe extern "C" fn(
+        arg1: *mut doca_sta_qp_handle,
+        arg2: doca_data,
+        arg3: *const u8,
+        arg4: *mut u8,
+        arg5: u32,
+        arg6: bool,
+        arg7: doca_data,
+    ),
+>;
+unsafe extern "C" {
+    pub fn doca_sta_io_non_offload_register_cb(
+        sta_io: *mut doca_sta_io,
+        non_offload_cb: doca_sta_io_non_offload_cb_t,
+        user_data: doca_data,
+    ) -> doca_error_t;
+}
+unsafe extern "C" {
+    pub fn doca_sta_io_task_non_offload_set_rdma_write_send_conf(
+        sta_io: *mut doca_sta_io,
+        task_completion_cb: doca_sta_task_completion_cb_t,
+        task_error_cb: doca_sta_task_completion_cb_t,
+    ) -> doca_error_t;
+}
+unsafe extern "C" {
+    pub fn doca_sta_io_task_non_offload_set_rdma_read_conf(
+        sta_io: *mut doca_sta_io,
+        task_completion_cb: doca_sta_task_completion_cb_t,
+        task_error_cb: doca_sta_task_completion_cb_t,
+    ) -> doca_error_t;
+}
+unsafe extern "C" {
+    pub fn doca_sta_io_task_non_offload_rdma_write_send_alloc_init(
+        sta_io: *mut doca_sta_io,
+        user_data: doca_data,
+        qp_handle: *mut doca_sta_qp_handle,
+        completion: *mut u8,
+        non_offload_user_data: doca_data,
+        task: *mut *mut doca_sta_producer_task_send,
+    ) -> doca_error_t;
+}
+unsafe extern "C" {
+    pub fn doca_sta_io_task_non_offload_rdma_send_alloc_init(
+        sta_io: *mut doca_sta_io,
+        user_data: doca_data,
+        qp_handle: *mut doca_sta_qp_handle,
+        completion: *mut u8,
+        non_offload_user_data: doca_data,
+        task: *mut *mut doca_sta_producer_task_send,
+    ) -> doca_error_t;
+}
+unsafe extern "C" {
+    pub fn doca_sta_io_task_non_offload_rdma_read_alloc_init(
+        sta_io: *mut doca_sta_io,
+        user_data: doca_data,
+        qp_handle: *mut doca_sta_qp_handle,
+        non_offload_user_data: doca_data,
+        task: *mut *mut doca_sta_producer_task_send,
+    ) -> doca_error_t;
+}
 unsafe extern "C" {
     pub fn doca_sta_io_qp_alloc(
         sta_io: *mut doca_sta_io,
@@ -3624,67 +3804,6 @@ unsafe extern "C" {
         user_data: *mut doca_data,
     ) -> doca_error_t;
 }
-pub type doca_sta_io_non_offload_cb_t = ::std::option::Option<
-    unsafe extern "C" fn(
-        arg1: *mut doca_sta_qp_handle,
-        arg2: doca_data,
-        arg3: *const u8,
-        arg4: *mut u8,
-        arg5: u32,
-        arg6: bool,
-        arg7: doca_data,
-    ),
->;
-unsafe extern "C" {
-    pub fn doca_sta_io_non_offload_register_cb(
-        sta_io: *mut doca_sta_io,
-        non_offload_cb: doca_sta_io_non_offload_cb_t,
-        user_data: doca_data,
-    ) -> doca_error_t;
-}
-unsafe extern "C" {
-    pub fn doca_sta_io_task_non_offload_set_rdma_write_send_conf(
-        sta_io: *mut doca_sta_io,
-        task_completion_cb: doca_sta_task_completion_cb_t,
-        task_error_cb: doca_sta_task_completion_cb_t,
-    ) -> doca_error_t;
-}
-unsafe extern "C" {
-    pub fn doca_sta_io_task_non_offload_set_rdma_read_conf(
-        sta_io: *mut doca_sta_io,
-        task_completion_cb: doca_sta_task_completion_cb_t,
-        task_error_cb: doca_sta_task_completion_cb_t,
-    ) -> doca_error_t;
-}
-unsafe extern "C" {
-    pub fn doca_sta_io_task_non_offload_rdma_write_send_alloc_init(
-        sta_io: *mut doca_sta_io,
-        user_data: doca_data,
-        qp_handle: *mut doca_sta_qp_handle,
-        completion: *mut u8,
-        non_offload_user_data: doca_data,
-        task: *mut *mut doca_sta_producer_task_send,
-    ) -> doca_error_t;
-}
-unsafe extern "C" {
-    pub fn doca_sta_io_task_non_offload_rdma_send_alloc_init(
-        sta_io: *mut doca_sta_io,
-        user_data: doca_data,
-        qp_handle: *mut doca_sta_qp_handle,
-        completion: *mut u8,
-        non_offload_user_data: doca_data,
-        task: *mut *mut doca_sta_producer_task_send,
-    ) -> doca_error_t;
-}
-unsafe extern "C" {
-    pub fn doca_sta_io_task_non_offload_rdma_read_alloc_init(
-        sta_io: *mut doca_sta_io,
-        user_data: doca_data,
-        qp_handle: *mut doca_sta_qp_handle,
-        non_offload_user_data: doca_data,
-        task: *mut *mut doca_sta_producer_task_send,
-    ) -> doca_error_t;
-}
 pub type doca_sta_zmalloc_cb_t = ::std::option::Option<
     unsafe extern "C" fn(
         arg1: usize,
@@ -3704,125 +3823,6 @@ unsafe extern "C" {
         alloc_cb: doca_sta_zmalloc_cb_t,
         free_cb: doca_sta_free_cb_t,
         vtophys_cb: doca_sta_vtophys_cb_t,
-    ) -> doca_error_t;
-}
-impl dpa_sta_eu_type {
-    pub const DOCA_STA_EU_TYPE_UNKNOWN: dpa_sta_eu_type = dpa_sta_eu_type(0);
-    pub const DOCA_STA_EU_COMP: dpa_sta_eu_type = dpa_sta_eu_type(1);
-    pub const DOCA_STA_EU_TX: dpa_sta_eu_type = dpa_sta_eu_type(2);
-    pub const DOCA_STA_EU_BEQ: dpa_sta_eu_type = dpa_sta_eu_type(3);
-    pub const DOCA_STA_EU_MAX: dpa_sta_eu_type = dpa_sta_eu_type(4);
-}
-#[repr(transparent)]
-#[derive(Debug, Copy, Clone, Hash, PartialEq, Eq)]
-pub struct dpa_sta_eu_type(pub ::std::os::raw::c_uint);
-impl dpa_sta_eu_state {
-    pub const DOCA_STA_EU_STATE_IDLE: dpa_sta_eu_state = dpa_sta_eu_state(0);
-    pub const DOCA_STA_EU_STATE_STOPPING: dpa_sta_eu_state = dpa_sta_eu_state(1);
-    pub const DOCA_STA_EU_STATE_STARTED: dpa_sta_eu_state = dpa_sta_eu_state(2);
-    pub const DOCA_STA_EU_STATE_SUSPENDED: dpa_sta_eu_state = dpa_sta_eu_state(3);
-    pub const DOCA_STA_EU_STATE_STOPPED: dpa_sta_eu_state = dpa_sta_eu_state(4);
-}
-#[repr(transparent)]
-#[derive(Debug, Copy, Clone, Hash, PartialEq, Eq)]
-pub struct dpa_sta_eu_state(pub ::std::os::raw::c_uint);
-#[repr(C)]
-#[derive(Debug, Copy, Clone, Hash, PartialEq, Eq)]
-pub struct doca_sta_eu_ctr_entry {
-    pub name: *const ::std::os::raw::c_char,
-    pub val: *const u64,
-}
-#[allow(clippy::unnecessary_operation, clippy::identity_op)]
-const _: () = {
-    [
-        "Size of doca_sta_eu_ctr_entry",
-    ][::std::mem::size_of::<doca_sta_eu_ctr_entry>() - 16usize];
-    [
-        "Alignment of doca_sta_eu_ctr_entry",
-    ][::std::mem::align_of::<doca_sta_eu_ctr_entry>() - 8usize];
-    [
-        "Offset of field: doca_sta_eu_ctr_entry::name",
-    ][::std::mem::offset_of!(doca_sta_eu_ctr_entry, name) - 0usize];
-    [
-        "Offset of field: doca_sta_eu_ctr_entry::val",
-    ][::std::mem::offset_of!(doca_sta_eu_ctr_entry, val) - 8usize];
-};
-unsafe extern "C" {
-    pub fn doca_sta_get_eu_stats(
-        eu_handle: *mut doca_sta_eu_handle,
-        entries: *mut *const doca_sta_eu_ctr_entry,
-        num_entries: *mut u16,
-    ) -> doca_error_t;
-}
-unsafe extern "C" {
-    pub fn doca_sta_eu_reset_stats_handle(
-        eu_handle: *mut doca_sta_eu_handle,
-    ) -> doca_error_t;
-}
-unsafe extern "C" {
-    pub fn doca_sta_eu_reset_stats_type(
-        sta: *mut doca_sta,
-        eu_type: dpa_sta_eu_type,
-    ) -> doca_error_t;
-}
-unsafe extern "C" {
-    pub fn doca_sta_get_eu_connect_qp_stats(
-        eu_handle: *mut doca_sta_eu_handle,
-        arr: *mut *mut doca_sta_qp_handle,
-        arr_size: *mut u16,
-    ) -> doca_error_t;
-}
-unsafe extern "C" {
-    pub fn doca_sta_get_be_queue_stats(
-        be_handle: *mut doca_sta_be_handle,
-        be_q_handle: *mut doca_sta_be_q_handle,
-        entries: *mut *const doca_sta_eu_ctr_entry,
-        num_entries: *mut u16,
-    ) -> doca_error_t;
-}
-unsafe extern "C" {
-    pub fn doca_sta_get_ns_stats(
-        subs_handle: *mut doca_sta_subs_handle,
-        ns_handle: *mut doca_sta_ns_handle,
-        entries: *mut *const doca_sta_eu_ctr_entry,
-        num_entries: *mut u16,
-    ) -> doca_error_t;
-}
-unsafe extern "C" {
-    pub fn doca_sta_get_eu_handle(
-        sta: *const doca_sta,
-        eu_handle_arr: *mut *mut doca_sta_eu_handle,
-        arr_size: *mut u32,
-    ) -> doca_error_t;
-}
-unsafe extern "C" {
-    pub fn doca_sta_get_eu_name(
-        eu_handle: *const doca_sta_eu_handle,
-        name: *mut *const ::std::os::raw::c_char,
-    ) -> doca_error_t;
-}
-unsafe extern "C" {
-    pub fn doca_sta_get_eu_type(
-        eu_handle: *const doca_sta_eu_handle,
-        type_: *mut dpa_sta_eu_type,
-    ) -> doca_error_t;
-}
-unsafe extern "C" {
-    pub fn doca_sta_get_eu_id(
-        eu_handle: *const doca_sta_eu_handle,
-        eu_id: *mut u16,
-    ) -> doca_error_t;
-}
-unsafe extern "C" {
-    pub fn doca_sta_get_eu_port(
-        eu_handle: *const doca_sta_eu_handle,
-        port: *mut u16,
-    ) -> doca_error_t;
-}
-unsafe extern "C" {
-    pub fn doca_sta_get_eu_state(
-        eu_handle: *mut doca_sta_eu_handle,
-        state: *mut dpa_sta_eu_state,
     ) -> doca_error_t;
 }
 unsafe extern "C" {
