@@ -168,14 +168,22 @@ impl Text {
 
 /// Runs the body of an entry; a panic is logged and becomes UNEXPECTED instead of unwinding into C.
 pub fn boundary(name: &'static str, body: impl FnOnce() -> Res) -> Code {
-    match boundary_or(name, Err(Code::UNEXPECTED), body) {
+    let code = match guard(name, Err(Code::UNEXPECTED), body) {
         Ok(()) => Code::SUCCESS,
         Err(code) => code,
-    }
+    };
+    crate::trace::call(name, Some(code));
+    code
 }
 
 /// The same for entries that do not return `doca_error_t`.
 pub fn boundary_or<T>(name: &'static str, fallback: T, body: impl FnOnce() -> T) -> T {
+    let value = guard(name, fallback, body);
+    crate::trace::call(name, None);
+    value
+}
+
+fn guard<T>(name: &'static str, fallback: T, body: impl FnOnce() -> T) -> T {
     match catch_unwind(AssertUnwindSafe(body)) {
         Ok(value) => value,
         Err(_) => {

@@ -40,4 +40,5 @@ pub mod task;
 #[cfg(test)]
 mod testing;
 pub mod topology;
+pub mod trace;
 pub mod watchdog;

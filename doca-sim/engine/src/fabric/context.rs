@@ -375,7 +375,8 @@ impl ContextView {
             send_pieces: header.send_pieces.load(SeqCst),
             receive_pieces: header.receive_pieces.load(SeqCst),
         };
-        let layout = Layout::of(sizes).filter(|layout| layout.len <= segment.size()).ok_or(Code::NOT_FOUND)?;
+        let layout =
+            Layout::of(sizes).filter(|layout| layout.len <= segment.size()).ok_or(Code::NOT_FOUND)?;
         Ok(ContextView { process, id, sizes, layout, segment, wake: Mutex::new(None) })
     }
 

@@ -44,6 +44,9 @@ pub enum Kind {
     Ready = 4,
     /// Either side ends the connection.
     Disconnect = 5,
+    /// An access to the addressee's memory was refused; `port` holds the flag, `device` 0 for the context and 1 for
+    /// the mmap that lacks it.
+    Refused = 6,
 }
 
 /// A letter as the engine handles it.
@@ -154,6 +157,7 @@ impl Letter {
             3 => Kind::Reject,
             4 => Kind::Ready,
             5 => Kind::Disconnect,
+            6 => Kind::Refused,
             _ => return None,
         };
         let len = self.len.load(SeqCst) as usize;

@@ -5,6 +5,7 @@
 //! Operations of one connection are executed strictly in order, each under a claim that names its executor.
 
 use super::context::{self, ContextView, FarEnd, Link, LinkId, ReceiveEntry, SendEntry, SharedPiece};
+use super::mailbox::{self, Kind, Message};
 use super::process::{self, Process};
 use super::region::{self, Piece, Pin, Refusal, RegionId};
 use super::word::{Phase, Word};
@@ -383,9 +384,7 @@ fn execute(ends: &Ends<'_>, receiver: Option<&ContextView>) -> Step {
         Operation::Read => one_sided(ends, operation, receiver, |local, remote, length| {
             transfer(remote, local, length).map_err(|e| e.swapped())
         }),
-        Operation::Write => {
-            one_sided(ends, operation, receiver, transfer)
-        }
+        Operation::Write => one_sided(ends, operation, receiver, transfer),
         Operation::CompareSwap | Operation::FetchAdd => atomic(ends, operation, receiver),
     };
     if outcome != Outcome::Success {
@@ -454,7 +453,7 @@ fn one_sided(
     }
     let needs = operation.needs().unwrap_or(0);
     if needs & !receiver.permissions() != 0 {
-        refused_by("context", operation, needs);
+        refuse(ends, receiver, Holder::Context, operation, needs);
         return Outcome::Refused;
     }
     let local_needs = if operation == Operation::Read { LOCAL_WRITE } else { 0 };
@@ -464,13 +463,13 @@ fn one_sided(
     match go(&mut local, &mut remote, length) {
         Ok(()) => Outcome::Success,
         Err(Fault::Source(_)) => Outcome::LocalAccess,
-        Err(Fault::Target(refusal)) => remote_outcome(operation, refusal),
+        Err(Fault::Target(refusal)) => remote_outcome(ends, receiver, operation, refusal),
     }
 }
 
 fn atomic(ends: &Ends<'_>, operation: Operation, receiver: &ContextView) -> Outcome {
     if RDMA_ATOMIC & !receiver.permissions() != 0 {
-        refused_by("context", operation, RDMA_ATOMIC);
+        refuse(ends, receiver, Holder::Context, operation, RDMA_ATOMIC);
         return Outcome::Refused;
     }
     let target = remote_piece(ends.entry, 8);
@@ -486,7 +485,7 @@ fn atomic(ends: &Ends<'_>, operation: Operation, receiver: &ContextView) -> Outc
     };
     let target = match region::pin(receiver.process(), target, RDMA_ATOMIC) {
         Ok(pin) => pin,
-        Err(refusal) => return remote_outcome(operation, refusal),
+        Err(refusal) => return remote_outcome(ends, receiver, operation, refusal),
     };
     let (first, second) = (ends.entry.first.load(Relaxed), ends.entry.second.load(Relaxed));
     let before = target.update(|value| match operation {
@@ -496,7 +495,7 @@ fn atomic(ends: &Ends<'_>, operation: Operation, receiver: &ContextView) -> Outc
     match before {
         Ok(before) if result.put(before).is_ok() => Outcome::Success,
         Ok(_) => Outcome::LocalAccess,
-        Err(refusal) => remote_outcome(operation, refusal),
+        Err(refusal) => remote_outcome(ends, receiver, operation, refusal),
     }
 }
 
@@ -508,10 +507,15 @@ fn remote_piece(entry: &SendEntry, len: u64) -> Piece {
     }
 }
 
-fn remote_outcome(operation: Operation, refusal: Refusal) -> Outcome {
+fn remote_outcome(
+    ends: &Ends<'_>,
+    receiver: &ContextView,
+    operation: Operation,
+    refusal: Refusal,
+) -> Outcome {
     match refusal {
         Refusal::Access(missing) => {
-            refused_by("mmap", operation, missing);
+            refuse(ends, receiver, Holder::Mmap, operation, missing);
             Outcome::Refused
         }
         other => {
@@ -521,14 +525,46 @@ fn remote_outcome(operation: Operation, refusal: Refusal) -> Outcome {
     }
 }
 
-fn refused_by(what: &str, operation: Operation, missing: u32) {
+/// What lacks a right.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Holder {
+    /// The target's `doca_rdma`.
+    Context = 0,
+    /// The target's mmap.
+    Mmap = 1,
+}
+
+/// The sentence for the log, on either side.
+pub fn describe_refusal(side: &str, holder: Holder, missing: u32) -> String {
     let flag = match missing {
         RDMA_READ => "DOCA_ACCESS_FLAG_RDMA_READ",
         RDMA_WRITE => "DOCA_ACCESS_FLAG_RDMA_WRITE",
         RDMA_ATOMIC => "DOCA_ACCESS_FLAG_RDMA_ATOMIC",
         _ => "an access flag",
     };
-    crate::log::error!("{operation:?} refused: the target's {what} lacks {flag}");
+    let (holder, call) = match holder {
+        Holder::Context => ("doca_rdma", "doca_rdma_set_permissions"),
+        Holder::Mmap => ("mmap", "doca_mmap_set_permissions"),
+    };
+    format!("{side} {holder} lacks {flag} ({call} before start)")
+}
+
+/// Says on this side why an access is refused, and leaves a letter so that the other side says it too.
+fn refuse(ends: &Ends<'_>, receiver: &ContextView, holder: Holder, operation: Operation, missing: u32) {
+    crate::log::error!("{operation:?} refused: {}", describe_refusal("the peer's", holder, missing));
+    let Ok(me) = process::local() else { return };
+    let letter = Message {
+        kind: Kind::Refused,
+        process: me.reference(),
+        context: ends.sender.id(),
+        from: LinkId { index: ends.index, generation: ends.link.generation.load(SeqCst) },
+        to: ends.link.far().link,
+        device: holder as u32,
+        port: missing as u16,
+        data: Vec::new(),
+    };
+    // A full mailbox loses a line of the log, nothing more.
+    let _ = mailbox::post(receiver, &letter);
 }
 
 /// Claims the oldest posted receive. Before it gives up, it leaves a note for the receiver that `link` waits.

@@ -16,6 +16,7 @@ use crate::ctx::{Context, CtxState};
 use crate::fabric::context::{ContextId, ContextView, FarEnd, LinkId, LinkState};
 use crate::fabric::descriptor::{ConnectionDescriptor, ProcessRef};
 use crate::fabric::mailbox::{self, Kind, Message};
+use crate::fabric::queue::{self, Holder};
 use crate::fabric::{clock, network, process};
 use crate::log;
 use std::collections::HashMap;
@@ -338,6 +339,12 @@ pub fn receive(rdma: &Rdma, running: &Running, letter: Message) {
     let far = Far { process: letter.process, context: letter.context, link: letter.from };
     if letter.kind == Kind::Request {
         return request(rdma, running, far, letter.port);
+    }
+    if letter.kind == Kind::Refused {
+        let holder = if letter.device == 0 { Holder::Context } else { Holder::Mmap };
+        let reason = queue::describe_refusal("this side's", holder, letter.port.into());
+        log::error!("access of a peer on connection {} refused: {reason}", letter.to.index);
+        return;
     }
     let Some(connection) = running.connection(letter.to) else { return };
     match (letter.kind, connection.state()) {
