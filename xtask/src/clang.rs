@@ -5,19 +5,21 @@ use std::path::{Path, PathBuf};
 
 const VARIABLE: &str = "LIBCLANG_PATH";
 
-/// The directory that holds a libclang: the user's choice, or the newest in the usual places.
+/// The directory that holds a libclang (or the file, which bindgen accepts as well): the user's choice if there is
+/// one there, else the newest in the usual places.
 pub(crate) fn find() -> Option<PathBuf> {
-    if let Some(chosen) = std::env::var_os(VARIABLE) {
-        // bindgen accepts a file as well.
-        let path = PathBuf::from(chosen);
-        return (path.is_file() || holds_libclang(&path)).then_some(path);
-    }
-    places(Path::new("/")).into_iter().find(|dir| holds_libclang(dir))
+    chosen().or_else(|| places(Path::new("/")).into_iter().find(|dir| holds_libclang(dir)))
+}
+
+/// What `LIBCLANG_PATH` names, if there is a libclang.
+fn chosen() -> Option<PathBuf> {
+    let path = PathBuf::from(std::env::var_os(VARIABLE)?);
+    (path.is_file() || holds_libclang(&path)).then_some(path)
 }
 
 /// The variable to set for cargo, if it has to be.
 pub(crate) fn variable() -> Option<(&'static str, PathBuf)> {
-    if std::env::var_os(VARIABLE).is_some() {
+    if chosen().is_some() {
         return None;
     }
     find().map(|dir| (VARIABLE, dir))
