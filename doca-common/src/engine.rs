@@ -237,10 +237,11 @@ impl Core {
             self.armed.set(false);
         }
         let stepped = self.inside(|| self.pe.progress());
-        if self.marked.get() {
+        let marked = self.marked.get();
+        if marked {
             self.tidy();
         }
-        Ok(stepped)
+        Ok(stepped | marked)
     }
 
     /// Runs a call during which callbacks of this engine's contexts may come.

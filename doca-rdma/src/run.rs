@@ -5,7 +5,7 @@ use crate::connection::{ConnectionId, Table};
 use crate::instance::Instance;
 use crate::values::Opcode;
 use doca_common::buffer::Load;
-use doca_common::context::{Lifecycle, Member};
+use doca_common::context::{Lifecycle, Member, State};
 use doca_common::engine::Core;
 use doca_common::raw::task::Tasks;
 use doca_common::slot::{After, Slab, Token};
@@ -156,7 +156,8 @@ impl Run {
             Arrival::Unknown => load.disturbed(),
         };
         let Some(after) = self.slab.borrow_mut().complete(token, outcome, note) else { return false };
-        self.clear_on(token) | after
+        // A task that comes back while the context stops must be freed, or it would never be idle.
+        self.clear_on(token) | after | (self.life().state() != State::Running)
     }
 
     /// After progress: wakes, drops, and disconnects what nobody holds.
