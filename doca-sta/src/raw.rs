@@ -1,0 +1,4 @@
+//! The C calls of this crate, by object.
+
+pub(crate) mod caps;
+mod sta;
