@@ -5,6 +5,8 @@
 
 #![forbid(unsafe_code)]
 
+#[cfg(feature = "device")]
+mod caps;
 mod doctor;
 mod link_check;
 mod table;
@@ -22,6 +24,8 @@ struct Cli {
 #[derive(Subcommand)]
 enum Command {
     LinkCheck(link_check::Args),
+    #[cfg(feature = "device")]
+    Caps(caps::Args),
     Doctor(doctor::Args),
 }
 
@@ -40,6 +44,8 @@ type Failure = Box<dyn std::error::Error>;
 fn main() -> ExitCode {
     let outcome = match Cli::parse().command {
         Command::LinkCheck(args) => link_check::run(&args),
+        #[cfg(feature = "device")]
+        Command::Caps(args) => caps::run(&args),
         Command::Doctor(args) => doctor::run(&args),
     };
     match outcome {

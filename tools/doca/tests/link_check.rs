@@ -399,10 +399,21 @@ fn a_system_below_a_directory_is_searched_by_its_own_configuration() {
 }
 
 #[test]
+fn the_environments_search_path_is_the_programs_and_not_this_ones() {
+    // Libraries that `doca` itself could not run with.
+    let bench = simulated();
+    bench.program("app", USES_RDMA, &["-ldoca_rdma", "-Wl,-rpath-link,lib"]);
+    let Checked { code, stdout, stderr, .. } =
+        bench.run_in(&["app", "--require", "rdma"], &bench.path("lib"));
+    assert_eq!((code, stderr.as_str()), (0, ""));
+    assert!(stdout.contains("(LD_LIBRARY_PATH)"), "{stdout}");
+}
+
+#[test]
 fn people_read_it_too() {
     let bench = simulated();
     bench.program("app", USES_RDMA, &["-ldoca_rdma", "-Wl,-rpath,$ORIGIN/lib", "-Wl,-rpath-link,lib"]);
-    let Checked { stdout, .. } = bench.run(&["app", "--require", "rdma", "--forbid-simulator"], "");
+    let Checked { stdout, .. } = bench.run(&["app", "--require", "rdma", "--forbid-simulator"]);
     for text in ["libdoca_rdma.so.2", "SIMULATOR", "3.3.0", "1 unversioned", "require rdma: ok", "FAILED"] {
         assert!(stdout.contains(text), "{text}: {stdout}");
     }
@@ -424,7 +435,7 @@ fn what_cannot_be_answered_has_a_status_of_its_own() {
         (&["app", "--sysroot", "absent"], "is not a directory"),
         (&[], "required"),
     ] {
-        let Checked { code, stdout, stderr, .. } = bench.run(args, "");
+        let Checked { code, stdout, stderr, .. } = bench.run(args);
         assert_eq!((code, stdout.as_str()), (2, ""), "{args:?}");
         assert!(stderr.contains(says), "{args:?}: {stderr}");
     }

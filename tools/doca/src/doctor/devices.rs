@@ -4,6 +4,11 @@ use super::{Finding, Layer};
 use doca_common::DeviceInfo;
 use doca_rdma::{caps, gid};
 
+/// Release and build of the DOCA that this program loaded.
+pub(crate) fn loaded() -> Option<String> {
+    doca_common::version::version().loaded.map(|version| version.to_string())
+}
+
 /// What is right and wrong.
 pub(crate) fn findings() -> Vec<Finding> {
     let devices = match DeviceInfo::list() {

@@ -1,5 +1,10 @@
 //! `doca doctor`: looks at a machine layer by layer, lowest first, because a fault below explains those above.
 
+#[cfg(feature = "device")]
+mod devices;
+#[cfg(not(feature = "device"))]
+#[path = "no_devices.rs"]
+mod devices;
 mod sdk;
 mod system;
 
@@ -86,18 +91,13 @@ pub(crate) fn run(args: &Args) -> Result<Outcome, Failure> {
     let sdk = Sdk::find();
     let simulator = sdk.as_ref().ok().map(|sdk| sdk.simulator);
     let mut findings = match &sdk {
-        Ok(sdk) => sdk.findings(None),
+        Ok(sdk) => sdk.findings(devices::loaded()),
         Err(finding) => vec![finding.clone()],
     };
     if simulator != Some(true) {
         findings.extend(system::findings());
     }
-    #[cfg(not(feature = "device"))]
-    findings.push(Finding::note(
-        Layer::Runtime,
-        "DOCA is not asked for devices, because this program was built without it",
-        "build doca-tools with its feature `device`",
-    ));
+    findings.extend(devices::findings());
     findings.sort_by_key(|finding| finding.layer);
     let ok = findings.iter().all(|finding| finding.level != Level::Wrong);
     let report = Report { simulator, findings, ok };

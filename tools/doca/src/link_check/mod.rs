@@ -54,6 +54,9 @@ pub(crate) struct Args {
     /// What stands for / on the system that the program is for
     #[arg(long, value_name = "DIR", default_value = "/")]
     sysroot: PathBuf,
+    /// Directories to search, instead of those in LD_LIBRARY_PATH
+    #[arg(long, value_name = "PATH")]
+    library_path: Option<String>,
     /// Print JSON
     #[arg(long)]
     json: bool,
@@ -98,7 +101,8 @@ pub(crate) fn run(args: &Args) -> Result<Outcome, Failure> {
         return Err(format!("--sysroot {} is not a directory", args.sysroot.display()).into());
     }
     let sysroot = std::fs::canonicalize(&args.sysroot)?;
-    let loader = Loader::new(&sysroot, std::env::var("LD_LIBRARY_PATH").ok());
+    let library_path = args.library_path.clone().or_else(|| std::env::var("LD_LIBRARY_PATH").ok());
+    let loader = Loader::new(&sysroot, library_path);
     let process = Process::start(&args.binary, program, &loader);
     let mut report = analysis::describe(&args.binary, &process, &loader);
     verdict::judge(

@@ -61,6 +61,8 @@ impl Bench {
         let file = self.path("source.c");
         fs::write(&file, source).expect("a source file");
         let mut cc = Command::new(std::env::var_os("CC").unwrap_or_else(|| "cc".into()));
+        // The linker would take libraries of libraries from there.
+        cc.env_remove("LD_LIBRARY_PATH");
         cc.current_dir(self.dir.path()).args(["-o", output, &file, "-Llib"]).args(flags);
         let said = cc.output().expect("a C compiler");
         assert!(said.status.success(), "{cc:?}: {}", String::from_utf8_lossy(&said.stderr));
@@ -71,9 +73,9 @@ impl Bench {
         self.check_in(program, args, "")
     }
 
-    /// The same with `LD_LIBRARY_PATH`.
+    /// The same with directories to search.
     pub(crate) fn check_in(&self, program: &str, args: &[&str], library_path: &str) -> Checked {
-        let mut checked = self.run(&[&[program, "--json"], args].concat(), library_path);
+        let mut checked = self.run(&[&[program, "--json", "--library-path", library_path], args].concat());
         let json = serde_json::from_str(&checked.stdout);
         checked.json = json.unwrap_or_else(|error| panic!("{error}: {checked:?}"));
         assert_eq!(checked.stderr, "");
@@ -81,7 +83,12 @@ impl Bench {
     }
 
     /// Runs `doca link-check` in the directory.
-    pub(crate) fn run(&self, args: &[&str], library_path: &str) -> Checked {
+    pub(crate) fn run(&self, args: &[&str]) -> Checked {
+        self.run_in(args, "")
+    }
+
+    /// The same with `LD_LIBRARY_PATH`.
+    pub(crate) fn run_in(&self, args: &[&str], library_path: &str) -> Checked {
         let mut doca = Command::new(env!("CARGO_BIN_EXE_doca"));
         doca.current_dir(self.dir.path()).env("LD_LIBRARY_PATH", library_path).arg("link-check").args(args);
         let said = doca.output().expect("doca starts");
