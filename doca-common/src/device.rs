@@ -274,7 +274,10 @@ fn listed(devices: &[DeviceInfo]) -> String {
 
 macro_rules! flag {
     ($name:literal, $call:literal, $query:ident) => {
-        Capability::new($name, $call, |device| device.info.$query().map(Value::Supported))
+        // A device that does not know the question cannot do it.
+        Capability::new($name, $call, |device| {
+            absent_as_none(device.info.$query()).map(|yes| Value::Supported(yes.unwrap_or(false)))
+        })
     };
 }
 
