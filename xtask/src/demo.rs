@@ -60,7 +60,7 @@ const NO_SEND: &str =
 
 fn build(sdk: &Sdk) -> Result {
     let examples = ["--example", "rdma_send", "--example", "rdma_receive"];
-    process::run(sdk.cargo().current_dir(place::root()).args(["build", "--quiet"]).args(examples))
+    process::run(sdk.cargo().current_dir(place::root()).arg("build").args(examples))
 }
 
 /// Says which DOCA this is and that the programs link it.
