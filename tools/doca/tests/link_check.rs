@@ -4,6 +4,7 @@ mod bench;
 
 use bench::{Bench, Checked};
 use std::fs;
+use std::process::Command;
 
 const RDMA: &str =
     "int doca_rdma_create(void) { return 0; } int doca_rdma_cap_task_send_is_supported(void) { return 0; }";
@@ -201,7 +202,11 @@ fn code_that_is_linked_in_is_seen() {
             assert_eq!((&library["link"], &library["used"]), (&"static".into(), &true.into()));
         }
         assert_eq!(bench.check(name, &["--require", "comch"]).code, 1);
+        assert_eq!(checked.findings(), Vec::<&str>::new());
     }
+    bench.program("stripped", &source, &["-static", "-s"]);
+    let checked = bench.check("stripped", &["--require", "rdma"]);
+    assert_eq!((checked.code, checked.findings()), (1, vec!["stripped"]));
     bench.program(
         "mine",
         "int doca_rdma_helper_of_mine(void) { return 0; } int main(void) { return 0; }",
@@ -396,6 +401,23 @@ fn a_system_below_a_directory_is_searched_by_its_own_configuration() {
         (0, &"ld.so.conf".into()),
         "{checked:?}"
     );
+}
+
+#[test]
+fn the_cache_that_ldconfig_makes_is_read() {
+    let bench = real();
+    bench.program("app", USES_RDMA, &["-ldoca_rdma"]);
+    fs::create_dir_all(bench.path("root/etc")).unwrap();
+    fs::create_dir_all(bench.path("root/opt")).unwrap();
+    fs::copy(bench.path("lib/libdoca_rdma.so.2"), bench.path("root/opt/libdoca_rdma.so.2")).unwrap();
+    fs::write(bench.path("conf"), format!("{}\n", bench.path("root/opt"))).unwrap();
+    let mut ldconfig = Command::new("/sbin/ldconfig");
+    ldconfig.args(["-X", "-C", &bench.path("root/etc/ld.so.cache"), "-f", &bench.path("conf")]);
+    assert!(ldconfig.output().expect("ldconfig starts").status.success());
+    let checked = bench.check("app", &["--sysroot", &bench.path("root")]);
+    let rdma = checked.library("rdma");
+    assert_eq!(rdma["found_by"], "ld.so.cache", "{checked:?}");
+    assert_eq!(rdma["path"], bench.path("root/opt/libdoca_rdma.so.2"));
 }
 
 #[test]

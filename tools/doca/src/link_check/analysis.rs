@@ -1,6 +1,6 @@
 //! From loaded files to a report: which DOCA libraries there are, whose they are and who uses them.
 
-use super::elf::{Elf, Symbol};
+use super::elf::{Elf, Kind, Symbol};
 use super::library;
 use super::loader::{By, Loader, Missed};
 use super::process::Process;
@@ -277,7 +277,7 @@ fn findings(report: &Report, process: &Process, unbound: &[String]) -> Vec<Findi
     for library in &report.libraries {
         let file = &library.file;
         match library.link {
-            Link::Direct if !library.used => {
+            Link::Direct if !library.used && library.library != library::SIMULATOR => {
                 found("unused", format!("{file} is linked but not used: none of its functions is imported"));
             }
             Link::Dlopen => found(
@@ -309,6 +309,10 @@ fn findings(report: &Report, process: &Process, unbound: &[String]) -> Vec<Findi
         found(code, format!("{} {what}: {}", first.by, listed(&names)));
     }
     let program = &process.objects[0].elf;
+    if program.stripped && matches!(program.kind, Kind::StaticExecutable | Kind::StaticPie) {
+        let text = "the program is static and stripped, so that code of DOCA or verbs in it cannot be seen";
+        found("stripped", text.to_owned());
+    }
     let verbs_named = program.mentions.iter().find(|name| library::is_rdma_core(name));
     if let Some(name) = verbs_named.filter(|name| !program.needed.contains(name)) {
         found("verbs-dlopen", format!("{name} is only named in the program's data, for dlopen perhaps"));

@@ -7,7 +7,7 @@ use super::versions::Versions;
 use object::elf::{self, FileHeader32, FileHeader64};
 use object::pod::slice_from_bytes;
 use object::read::StringTable;
-use object::read::elf::{Dyn, FileHeader, GnuHashTable, HashTable, ProgramHeader, Sym};
+use object::read::elf::{Dyn, FileHeader, GnuHashTable, HashTable, ProgramHeader, Sym, SymbolTable};
 use object::{Endianness, FileKind};
 use serde::Serialize;
 use std::collections::BTreeSet;
@@ -54,7 +54,9 @@ pub(crate) struct Elf {
     pub(crate) exports: Vec<Symbol>,
     /// Whether it has version nodes of its own.
     pub(crate) versioned: bool,
-    /// Functions of its full symbol table that are called like DOCA's or verbs'; empty in a stripped file.
+    /// Whether the full symbol table was removed.
+    pub(crate) stripped: bool,
+    /// Functions of the full symbol table that are called like DOCA's or verbs'.
     pub(crate) defined: BTreeSet<String>,
     /// File names of libraries in its data, of the kinds that [`library::mentioned`] looks for.
     pub(crate) mentions: BTreeSet<String>,
@@ -192,13 +194,15 @@ impl<'data, H: FileHeader<Endian = Endianness>> Mapped<'data, H> {
         Ok(symbols)
     }
 
-    /// The functions that are defined in the full symbol table and called as one that we look for.
-    fn defined(&self) -> BTreeSet<String> {
-        let symbols = self
-            .header
-            .sections(self.endian, self.data)
-            .and_then(|sections| sections.symbols(self.endian, self.data, elf::SHT_SYMTAB))
-            .unwrap_or_default();
+    /// The full symbol table, which the loader does not need; empty in a stripped file.
+    fn all_symbols(&self) -> SymbolTable<'data, H> {
+        let sections = self.header.sections(self.endian, self.data);
+        let symbols = sections.and_then(|sections| sections.symbols(self.endian, self.data, elf::SHT_SYMTAB));
+        symbols.unwrap_or_default()
+    }
+
+    /// The defined functions that are called as one that we look for.
+    fn defined(&self, symbols: &SymbolTable<'data, H>) -> BTreeSet<String> {
         symbols
             .iter()
             .filter(|symbol| symbol.st_type() == elf::STT_FUNC && !symbol.is_undefined(self.endian))
@@ -289,6 +293,7 @@ fn parse<H: FileHeader<Endian = Endianness>>(data: &[u8], bits: u8) -> Result<El
     imports.sort();
     exports.sort();
 
+    let all_symbols = mapped.all_symbols();
     let runpath = optional(dynamic.runpath)?;
     Ok(Elf {
         target,
@@ -301,7 +306,8 @@ fn parse<H: FileHeader<Endian = Endianness>>(data: &[u8], bits: u8) -> Result<El
         imports,
         exports,
         versioned: versions.defines(),
-        defined: mapped.defined(),
+        stripped: all_symbols.is_empty(),
+        defined: mapped.defined(&all_symbols),
         mentions: mapped.mentions(bytes),
     })
 }

@@ -114,7 +114,7 @@ const VERBS: &[&str] = &[
     "ibv_create_qp", "ibv_create_qp_ex", "ibv_open_qp", "ibv_modify_qp", "ibv_create_srq", "ibv_create_srq_ex",
     "ibv_post_send", "ibv_post_recv", "ibv_post_srq_recv", "ibv_poll_cq",
     "rdma_create_qp", "rdma_create_qp_ex", "rdma_create_ep", "rdma_create_srq", "rdma_create_srq_ex",
-    "rsocket", "rconnect", "rsend", "rrecv", "rread", "rwrite",
+    "rsocket",
     "mlx5dv_create_qp",
 ];
 
@@ -125,7 +125,9 @@ pub(crate) fn is_verbs_data_path(function: &str) -> bool {
 
 /// Whether a defined function says something about what is linked in.
 pub(crate) fn is_of_interest(function: &str) -> bool {
-    home(function).is_some() || function.starts_with(SIMULATOR_PREFIX) || is_verbs_data_path(function)
+    // `rsocket` may be anyone's function.
+    let verbs = is_verbs_data_path(function) && function.contains('_');
+    home(function).is_some() || function.starts_with(SIMULATOR_PREFIX) || verbs
 }
 
 /// Names of DOCA and verbs libraries in a file's bytes, as programs that call `dlopen` have them, with their places.
