@@ -58,7 +58,7 @@ pub struct ProgressEngine {
 /// The inside of an engine, which its contexts share.
 pub struct Core {
     pe: Pe,
-    members: RefCell<Vec<Option<(MemberId, Rc<dyn Member>)>>>,
+    members: RefCell<Vec<Place>>,
     /// Whether a call is inside DOCA that may run callbacks.
     inside: Cell<bool>,
     /// Whether the descriptor was armed and not cleared yet.
@@ -67,6 +67,9 @@ pub struct Core {
     marked: Cell<bool>,
     panic: RefCell<Option<Box<dyn Any + Send>>>,
 }
+
+/// A place for a context.
+type Place = Option<(MemberId, Rc<dyn Member>)>;
 
 /// Names a context of an engine in user data: its place, and a serial number that no other context of the process
 /// has.

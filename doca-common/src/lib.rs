@@ -14,7 +14,7 @@
 //!
 //! # Threads
 //!
-//! A [`ProgressEngine`](engine::ProgressEngine) and what is started on it stay on one thread, as DOCA demands;
+//! A [`ProgressEngine`] and what is started on it stay on one thread, as DOCA demands;
 //! scale with one engine per thread. Devices, memory, buffers, descriptors and errors cross threads.
 //!
 //! # For library crates

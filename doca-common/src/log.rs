@@ -1,4 +1,4 @@
-//! DOCA's own messages in the [`log`](::log) facade, under the target `doca`.
+//! DOCA's own messages in the `log` facade, under the target `doca`.
 
 use crate::error::Result;
 use crate::raw;

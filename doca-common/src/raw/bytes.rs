@@ -37,15 +37,15 @@ impl SharedBuffer {
 /// writes.
 pub(crate) unsafe fn copy_out(from: NonNull<u8>, to: &mut [u8]) {
     let from = from.as_ptr();
-    let words = to.len() / 8;
-    if from.addr() % 8 == 0 {
-        for (index, word) in to.chunks_exact_mut(8).enumerate() {
+    let mut done = 0;
+    if from.addr().is_multiple_of(8) {
+        let (words, _) = to.as_chunks_mut::<8>();
+        for (index, word) in words.iter_mut().enumerate() {
             // SAFETY: inside the range of the caller, and aligned.
-            let value = unsafe { from.cast::<u64>().add(index).read_volatile() };
-            word.copy_from_slice(&value.to_ne_bytes());
+            *word = unsafe { from.cast::<u64>().add(index).read_volatile() }.to_ne_bytes();
         }
+        done = words.len() * 8;
     }
-    let done = if from.addr() % 8 == 0 { words * 8 } else { 0 };
     for (index, byte) in to.iter_mut().enumerate().skip(done) {
         // SAFETY: inside the range of the caller.
         *byte = unsafe { from.add(index).read_volatile() };
@@ -61,7 +61,7 @@ pub(crate) unsafe fn copy_out(from: NonNull<u8>, to: &mut [u8]) {
 pub(crate) unsafe fn copy_in(from: &[u8], to: NonNull<u8>) {
     let to = to.as_ptr();
     let mut done = 0;
-    if to.addr() % 8 == 0 {
+    if to.addr().is_multiple_of(8) {
         let (words, _) = from.as_chunks::<8>();
         for (index, word) in words.iter().enumerate() {
             // SAFETY: inside the range of the caller, and aligned.

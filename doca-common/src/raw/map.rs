@@ -256,7 +256,7 @@ fn start_map(
 }
 
 /// A range that left its memory, with its `doca_buf`. Dropping it gives the range back.
-pub struct Piece {
+pub(crate) struct Piece {
     region: Arc<Region>,
     buf: NonNull<doca_buf>,
     offset: usize,
@@ -274,7 +274,7 @@ unsafe impl Sync for Piece {}
 
 impl Piece {
     /// What it is a piece of.
-    pub fn region(&self) -> &Arc<Region> {
+    pub(crate) fn region(&self) -> &Arc<Region> {
         &self.region
     }
 
@@ -284,12 +284,12 @@ impl Piece {
     }
 
     /// Size of the range.
-    pub fn capacity(&self) -> usize {
+    pub(crate) fn capacity(&self) -> usize {
         self.capacity
     }
 
     /// Length of the data.
-    pub fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.len
     }
 
@@ -299,7 +299,7 @@ impl Piece {
     }
 
     /// The buffer in C, ready to be sent: its data is the piece's data.
-    pub fn as_source(&mut self) -> *mut doca_buf {
+    pub(crate) fn as_source(&mut self) -> *mut doca_buf {
         self.tell(self.len);
         self.buf.as_ptr()
     }
@@ -310,13 +310,13 @@ impl Piece {
     }
 
     /// The buffer in C, ready to be filled: it has no data.
-    pub fn as_destination(&mut self) -> *mut doca_buf {
+    pub(crate) fn as_destination(&mut self) -> *mut doca_buf {
         self.tell(0);
         self.buf.as_ptr()
     }
 
     /// Notes how much the device wrote from the start. DOCA set the same length in its buffer.
-    pub fn filled(&mut self, len: usize) {
+    pub(crate) fn filled(&mut self, len: usize) {
         self.len = len.min(self.capacity);
         self.set = self.len;
     }

@@ -1,0 +1,54 @@
+//! What must not compile, with the error that the author of the program sees.
+//!
+//! | case | rule |
+//! | --- | --- |
+//! | `setter_after_start` | only an idle context can be configured |
+//! | `enable_after_start` | tasks are enabled before the start |
+//! | `queue_without_enabling` | a queue needs the key of its kind of task |
+//! | `submit_on_connecting` | tasks need an established connection |
+//! | `submit_on_exported` | tasks need a connection that was connected |
+//! | `buffer_in_flight` | a submitted buffer is not ours until it comes back |
+//! | `engine_across_threads` | an engine stays on its thread |
+//! | `context_across_threads` | and so does what runs on it |
+//! | `slice_of_shared_memory` | memory that a peer may write has no slices |
+//! | `restart_of_consumed_context` | starting consumes the configuration |
+//! | `use_after_stop` | stopping consumes the context |
+
+/// The cases, as in the table.
+const CASES: &[&str] = &[
+    "setter_after_start",
+    "enable_after_start",
+    "queue_without_enabling",
+    "submit_on_connecting",
+    "submit_on_exported",
+    "buffer_in_flight",
+    "engine_across_threads",
+    "context_across_threads",
+    "slice_of_shared_memory",
+    "restart_of_consumed_context",
+    "use_after_stop",
+];
+
+#[test]
+fn forbidden_orders_do_not_compile() {
+    let cases = trybuild::TestCases::new();
+    for case in CASES {
+        cases.compile_fail(format!("tests/ui/{case}.rs"));
+    }
+}
+
+#[test]
+fn the_table_lists_every_case() {
+    let mut files: Vec<String> = std::fs::read_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/ui"))
+        .unwrap()
+        .filter_map(|entry| Some(entry.unwrap().file_name().to_str()?.strip_suffix(".rs")?.to_owned()))
+        .collect();
+    let mut cases: Vec<String> = CASES.iter().map(|case| (*case).to_owned()).collect();
+    files.sort();
+    cases.sort();
+    assert_eq!(files, cases);
+    let table = include_str!("ui.rs");
+    for case in CASES {
+        assert!(table.contains(&format!("//! | `{case}` |")), "{case} is not in the table");
+    }
+}
