@@ -1,12 +1,11 @@
-/*
- * doca_buf_pool.h: pools of buffers. Part of the software DOCA SDK.
- */
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/* Pools: buffers of one size over one memory map, cut in advance. */
+
 #ifndef DOCA_BUF_POOL_H_
 #define DOCA_BUF_POOL_H_
 
-#include <stddef.h>
 #include <stdint.h>
-
+#include <stddef.h>
 #include <doca_compat.h>
 #include <doca_error.h>
 #include <doca_types.h>
@@ -15,55 +14,70 @@
 extern "C" {
 #endif
 
-struct doca_buf;
+/* Objects of the library, known by pointer only. */
 struct doca_buf_pool;
+
+/* Declared elsewhere. */
 struct doca_mmap;
+struct doca_buf;
 
-/* Errors: DOCA_ERROR_INVALID_VALUE, DOCA_ERROR_NO_MEMORY. */
+/* A pool of equal pieces of a map. Errors: INVALID_VALUE, NO_MEMORY. */
 DOCA_STABLE
-doca_error_t doca_buf_pool_create(size_t num_elements, size_t element_size, const struct doca_mmap *mmap,
-		struct doca_buf_pool **buf_pool);
+doca_error_t doca_buf_pool_create(
+	size_t num_elements,
+	size_t element_size,
+	const struct doca_mmap *mmap,
+	struct doca_buf_pool **buf_pool);
 
-/* Errors: DOCA_ERROR_INVALID_VALUE, DOCA_ERROR_IN_USE. */
+/* Ends a pool; IN_USE while buffers are out. Errors: INVALID_VALUE, IN_USE. */
 DOCA_STABLE
 doca_error_t doca_buf_pool_destroy(struct doca_buf_pool *buf_pool);
 
-/* Errors: DOCA_ERROR_INVALID_VALUE, DOCA_ERROR_INITIALIZATION, DOCA_ERROR_BAD_STATE. */
+/* Cuts the map into pieces. Errors: INVALID_VALUE, INITIALIZATION, BAD_STATE. */
 DOCA_STABLE
 doca_error_t doca_buf_pool_start(struct doca_buf_pool *buf_pool);
 
-/* Errors: DOCA_ERROR_INVALID_VALUE, DOCA_ERROR_IN_USE. */
+/* Ends lending; IN_USE while buffers are out. Errors: INVALID_VALUE, IN_USE. */
 DOCA_STABLE
 doca_error_t doca_buf_pool_stop(struct doca_buf_pool *buf_pool);
 
+/* The next free piece, without data. */
 DOCA_STABLE
 doca_error_t doca_buf_pool_buf_alloc(struct doca_buf_pool *buf_pool, struct doca_buf **buf);
 
-/* Errors: DOCA_ERROR_INVALID_VALUE, DOCA_ERROR_BAD_STATE. */
+/* Sets the program's data. Errors: INVALID_VALUE, BAD_STATE. */
 DOCA_STABLE
 doca_error_t doca_buf_pool_set_user_data(struct doca_buf_pool *buf_pool, union doca_data user_data);
 
-/* Errors: DOCA_ERROR_INVALID_VALUE, DOCA_ERROR_BAD_STATE. */
+/* Sets the alignment of the pieces. Errors: INVALID_VALUE, BAD_STATE. */
 DOCA_STABLE
-doca_error_t doca_buf_pool_set_element_alignment(struct doca_buf_pool *buf_pool, size_t element_alignment);
+doca_error_t doca_buf_pool_set_element_alignment(
+	struct doca_buf_pool *buf_pool,
+	size_t element_alignment);
 
-/* Errors: DOCA_ERROR_INVALID_VALUE. */
+/* Number of pieces. Errors: INVALID_VALUE. */
 DOCA_STABLE
-doca_error_t doca_buf_pool_get_num_elements(const struct doca_buf_pool *buf_pool, uint32_t *num_of_elements);
+doca_error_t doca_buf_pool_get_num_elements(
+	const struct doca_buf_pool *buf_pool,
+	uint32_t *num_of_elements);
 
-/* Errors: DOCA_ERROR_INVALID_VALUE. */
+/* Number of free pieces. Errors: INVALID_VALUE. */
 DOCA_STABLE
-doca_error_t doca_buf_pool_get_num_free_elements(const struct doca_buf_pool *buf_pool,
-		uint32_t *num_of_free_elements);
+doca_error_t doca_buf_pool_get_num_free_elements(
+	const struct doca_buf_pool *buf_pool,
+	uint32_t *num_of_free_elements);
 
-/* Errors: DOCA_ERROR_INVALID_VALUE. */
+/* The program's data. Errors: INVALID_VALUE. */
 DOCA_STABLE
-doca_error_t doca_buf_pool_get_user_data(const struct doca_buf_pool *buf_pool, union doca_data *user_data);
+doca_error_t doca_buf_pool_get_user_data(
+	const struct doca_buf_pool *buf_pool,
+	union doca_data *user_data);
 
-/* Errors: DOCA_ERROR_INVALID_VALUE. */
+/* The alignment of the pieces. Errors: INVALID_VALUE. */
 DOCA_STABLE
-doca_error_t doca_buf_pool_get_element_alignment(const struct doca_buf_pool *buf_pool,
-		size_t *element_alignment);
+doca_error_t doca_buf_pool_get_element_alignment(
+	const struct doca_buf_pool *buf_pool,
+	size_t *element_alignment);
 
 #ifdef __cplusplus
 }

@@ -1,11 +1,8 @@
-/*
- * doca_error.h: error codes. Part of the software DOCA SDK.
- */
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/* What DOCA functions return, and how to say it in words. */
+
 #ifndef DOCA_ERROR_H_
 #define DOCA_ERROR_H_
-
-#include <stddef.h>
-#include <stdint.h>
 
 #include <doca_compat.h>
 
@@ -13,16 +10,13 @@
 extern "C" {
 #endif
 
-/* Whether a result is an error. */
-#define DOCA_IS_ERROR(result) (__builtin_expect((result) != DOCA_SUCCESS, 0))
+/* Whether a result is an error; compilers are told that it seldom is. */
+#define DOCA_IS_ERROR(result) (__builtin_expect(!!((result) != DOCA_SUCCESS), 0))
 
-/* Keeps the first error: takes `next` only where `result` is still a success. */
-#define DOCA_ERROR_PROPAGATE(result, next)      \
-	do {                                    \
-		if (!DOCA_IS_ERROR(result))     \
-			(result) = (next);      \
-	} while (0)
+/* Keeps the first error of several calls. */
+#define DOCA_ERROR_PROPAGATE(result, next) ((result) = (result) == DOCA_SUCCESS ? (next) : (result))
 
+/* Result codes. Later releases add more: an unknown value is possible. */
 enum doca_error {
 	DOCA_SUCCESS = 0,
 	DOCA_ERROR_UNKNOWN = 1,
@@ -59,9 +53,11 @@ enum doca_error {
 
 typedef enum doca_error doca_error_t;
 
+/* The enumerator's full name. */
 DOCA_STABLE
 const char *doca_error_get_name(doca_error_t error);
 
+/* A short description. */
 DOCA_STABLE
 const char *doca_error_get_descr(doca_error_t error);
 

@@ -1,12 +1,11 @@
-/*
- * doca_rdma_bridge.h: the way to the verbs objects beneath. Part of the software DOCA SDK.
- */
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/* Between DOCA and verbs: protection domains and memory keys. */
+
 #ifndef DOCA_RDMA_BRIDGE_H_
 #define DOCA_RDMA_BRIDGE_H_
 
-#include <stddef.h>
 #include <stdint.h>
-
+#include <stddef.h>
 #include <doca_compat.h>
 #include <doca_error.h>
 
@@ -14,26 +13,36 @@
 extern "C" {
 #endif
 
-struct doca_buf;
+/* Declared elsewhere. */
 struct doca_dev;
-struct doca_mmap;
 struct ibv_pd;
+struct doca_buf;
+struct doca_mmap;
 
-/* Errors: DOCA_ERROR_INVALID_VALUE, DOCA_ERROR_BAD_STATE. */
+/* The protection domain of an open device: one pointer per device. Errors: INVALID_VALUE, BAD_STATE. */
 DOCA_STABLE
 doca_error_t doca_rdma_bridge_get_dev_pd(const struct doca_dev *dev, struct ibv_pd **pd);
 
+/*
+ * INVALID_VALUE for a protection domain that came from DOCA; there are no others that could be used
+ * here: NOT_SUPPORTED.
+ */
 DOCA_STABLE
 doca_error_t doca_rdma_bridge_open_dev_from_pd(struct ibv_pd *pd, struct doca_dev **dev);
 
-/* Errors: DOCA_ERROR_INVALID_VALUE, DOCA_ERROR_NOT_SUPPORTED. */
+/* The memory key of a buffer on a device. Errors: INVALID_VALUE, NOT_SUPPORTED. */
 DOCA_STABLE
-doca_error_t doca_rdma_bridge_get_buf_mkey(const struct doca_buf *buf, struct doca_dev *dev, uint32_t *mkey);
+doca_error_t doca_rdma_bridge_get_buf_mkey(
+	const struct doca_buf *buf,
+	struct doca_dev *dev,
+	uint32_t *mkey);
 
-/* Errors: DOCA_ERROR_INVALID_VALUE, DOCA_ERROR_NOT_FOUND, DOCA_ERROR_OPERATING_SYSTEM. */
+/* The memory key of a map in a protection domain. Errors: INVALID_VALUE, NOT_FOUND, OPERATING_SYSTEM. */
 DOCA_EXPERIMENTAL
-doca_error_t doca_rdma_bridge_get_mmap_mkey_from_pd(const struct doca_mmap *mmap, struct ibv_pd *pd,
-		uint32_t *mkey);
+doca_error_t doca_rdma_bridge_get_mmap_mkey_from_pd(
+	const struct doca_mmap *mmap,
+	struct ibv_pd *pd,
+	uint32_t *mkey);
 
 #ifdef __cplusplus
 }

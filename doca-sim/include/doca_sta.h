@@ -1,106 +1,137 @@
-/*
- * doca_sta.h: storage target acceleration. Part of the software DOCA SDK.
- */
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/* STA: offload of an NVMe over RDMA storage target. The control context: devices, limits, start. */
+
 #ifndef DOCA_STA_H_
 #define DOCA_STA_H_
 
 #include <stdbool.h>
-#include <stddef.h>
 #include <stdint.h>
-
+#include <stddef.h>
 #include <doca_compat.h>
 #include <doca_error.h>
+#include <doca_types.h>
+#include <doca_version.h>
+#include <doca_sta_handle.h>
 
 #ifdef __cplusplus
 extern "C" {
 #endif
 
-struct doca_ctx;
-struct doca_dev;
-struct doca_devinfo;
+/* Objects of the library, known by pointer only. */
 struct doca_sta;
 
-/* Errors: DOCA_ERROR_INVALID_VALUE, DOCA_ERROR_NOT_SUPPORTED. */
+/* Declared elsewhere. */
+struct doca_devinfo;
+struct doca_dev;
+struct doca_ctx;
+
+/* SUCCESS if the device can run a storage target. Errors: INVALID_VALUE, NOT_SUPPORTED. */
 DOCA_EXPERIMENTAL
 doca_error_t doca_sta_cap_is_supported(const struct doca_devinfo *devinfo);
 
-/* Errors: DOCA_ERROR_INVALID_VALUE, DOCA_ERROR_DRIVER, DOCA_ERROR_NOT_SUPPORTED, DOCA_ERROR_NO_MEMORY. */
+/*
+ * Makes a target on a device, which is its first. Errors: INVALID_VALUE, DRIVER, NOT_SUPPORTED,
+ * NO_MEMORY.
+ */
 DOCA_EXPERIMENTAL
 doca_error_t doca_sta_create(struct doca_dev *dev, struct doca_sta **sta);
 
-/* Errors: DOCA_ERROR_INVALID_VALUE, DOCA_ERROR_DRIVER, DOCA_ERROR_IN_USE. */
+/* Ends a target whose context is IDLE. Errors: INVALID_VALUE, DRIVER, IN_USE. */
 DOCA_EXPERIMENTAL
 doca_error_t doca_sta_destroy(struct doca_sta *sta);
 
-/* Errors: DOCA_ERROR_INVALID_VALUE, DOCA_ERROR_NO_MEMORY, DOCA_ERROR_BAD_STATE, DOCA_ERROR_ALREADY_EXIST,
- * DOCA_ERROR_NOT_SUPPORTED. */
+/*
+ * Before start: serves another device too. Errors: INVALID_VALUE, NO_MEMORY, BAD_STATE, ALREADY_EXIST,
+ * NOT_SUPPORTED.
+ */
 DOCA_EXPERIMENTAL
 doca_error_t doca_sta_add_dev(struct doca_sta *sta, struct doca_dev *dev);
 
+/* Before start: how many I/O contexts there may be. */
 DOCA_EXPERIMENTAL
 doca_error_t doca_sta_set_max_sta_io(struct doca_sta *sta, uint16_t max_io_num);
 
+/* How many I/O contexts there may be. */
 DOCA_EXPERIMENTAL
 doca_error_t doca_sta_get_max_sta_io(const struct doca_sta *sta, uint16_t *max_io_num);
 
+/* The target as a context. */
 DOCA_EXPERIMENTAL
 struct doca_ctx *doca_sta_as_ctx(struct doca_sta *sta);
 
-/* Errors: DOCA_ERROR_INVALID_VALUE. */
+/* Most devices of a target. Errors: INVALID_VALUE. */
 DOCA_EXPERIMENTAL
 doca_error_t doca_sta_get_max_devs(uint32_t *max_devs);
 
-/* Errors: DOCA_ERROR_INVALID_VALUE. */
+/* Execution units that the devices have. Errors: INVALID_VALUE. */
 DOCA_EXPERIMENTAL
 doca_error_t doca_sta_get_max_num_eus_available(const struct doca_sta *sta, uint32_t *max_eus);
 
-/* Errors: DOCA_ERROR_INVALID_VALUE. */
+/* Most connected queue pairs of one execution unit. Errors: INVALID_VALUE. */
 DOCA_EXPERIMENTAL
-doca_error_t doca_sta_get_max_num_connected_qp_per_eu(const struct doca_sta *sta,
-		uint32_t *max_connected_qps);
+doca_error_t doca_sta_get_max_num_connected_qp_per_eu(
+	const struct doca_sta *sta,
+	uint32_t *max_connected_qps);
 
+/* Most subsystems. */
 DOCA_EXPERIMENTAL
 doca_error_t doca_sta_get_max_subsys(uint32_t *max_subsys);
 
+/* Most namespaces of a subsystem. */
 DOCA_EXPERIMENTAL
 doca_error_t doca_sta_get_max_ns_per_subs(uint32_t *max_ns_per_subsys);
 
+/* Most queue pairs. */
 DOCA_EXPERIMENTAL
 doca_error_t doca_sta_get_max_qps(uint32_t *max_qps);
 
+/* Most I/O contexts. */
 DOCA_EXPERIMENTAL
 doca_error_t doca_sta_get_max_io_threads(uint32_t *max_io_threads);
 
+/* Largest transfer of one command, bytes. */
 DOCA_EXPERIMENTAL
 doca_error_t doca_sta_get_max_io_size(uint32_t *max_io_size);
 
+/* Most commands under way on one device. */
 DOCA_EXPERIMENTAL
 doca_error_t doca_sta_get_max_io_num_per_dev(const struct doca_sta *sta, uint32_t *max_ios);
 
+/* Largest NVMe-oF I/O queue, entries. */
 DOCA_EXPERIMENTAL
-doca_error_t doca_sta_get_max_io_queue_size(const struct doca_sta *sta, uint32_t *max_io_queue_size);
+doca_error_t doca_sta_get_max_io_queue_size(
+	const struct doca_sta *sta,
+	uint32_t *max_io_queue_size);
 
+/* Smallest I/O command capsule, in units of 16 bytes. */
 DOCA_EXPERIMENTAL
 doca_error_t doca_sta_get_min_ioccsz(uint32_t *ioccsz);
 
+/* Largest I/O command capsule, in units of 16 bytes. */
 DOCA_EXPERIMENTAL
 doca_error_t doca_sta_get_max_ioccsz(uint32_t *ioccsz);
 
+/* Smallest I/O response capsule, in units of 16 bytes. */
 DOCA_EXPERIMENTAL
 doca_error_t doca_sta_get_min_iorcsz(uint32_t *iorcsz);
 
+/* Largest I/O response capsule, in units of 16 bytes. */
 DOCA_EXPERIMENTAL
 doca_error_t doca_sta_get_max_iorcsz(uint32_t *iorcsz);
 
+/* Largest offset of data in a capsule, in units of 16 bytes. */
 DOCA_EXPERIMENTAL
 doca_error_t doca_sta_get_max_icdoff(uint32_t *icdoff);
 
+/* Most back ends. */
 DOCA_EXPERIMENTAL
 doca_error_t doca_sta_get_max_be(uint32_t *max_be);
 
+/* Most queues of a back end. */
 DOCA_EXPERIMENTAL
 doca_error_t doca_sta_get_max_qs_per_be(uint32_t *max_qs_per_be);
 
+/* SUCCESS if namespaces may have blocks of so many bytes. */
 DOCA_EXPERIMENTAL
 bool doca_sta_is_logical_block_size_supported(uint32_t size);
 

@@ -1,32 +1,32 @@
-/*
- * doca_sta_handle.h: handles of storage target objects. Part of the software DOCA SDK.
- */
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/* STA: handles of the objects that a storage target is made of. */
+
 #ifndef DOCA_STA_HANDLE_H_
 #define DOCA_STA_HANDLE_H_
 
-#include <stddef.h>
 #include <stdint.h>
-
-#include <doca_version.h>
+#include <stddef.h>
+#include <doca_compat.h>
+#include <doca_error.h>
+#include <doca_types.h>
 
 #ifdef __cplusplus
 extern "C" {
 #endif
 
-#if DOCA_VERSION_MINOR >= 1
+/* Bytes of an NVMe completion. */
 #define DOCA_STA_COMPLETION_SIZE 16
-#endif
 
-struct doca_sta_be_handle;
-struct doca_sta_be_q_handle;
-struct doca_sta_eu_handle;
-struct doca_sta_ns_handle;
+/* An NVMe completion queue entry. */
+typedef uint8_t doca_sta_nvme_completion_t[DOCA_STA_COMPLETION_SIZE];
+
+/* Objects of the library, known by pointer only. */
 struct doca_sta_qp_handle;
 struct doca_sta_subs_handle;
-
-#if DOCA_VERSION_MINOR >= 1
-typedef uint8_t doca_sta_nvme_completion_t[16];
-#endif
+struct doca_sta_ns_handle;
+struct doca_sta_eu_handle;
+struct doca_sta_be_handle;
+struct doca_sta_be_q_handle;
 
 #ifdef __cplusplus
 }

@@ -18,6 +18,7 @@ pub const DOCA_DEVINFO_REP_VUID_SIZE: u32 = 128;
 pub const DOCA_DEVINFO_REP_PCI_ADDR_SIZE: u32 = 13;
 pub const DOCA_DEVINFO_REP_PCI_BDF_SIZE: u32 = 8;
 pub const DOCA_STA_COMPLETION_SIZE: u32 = 16;
+pub const DOCA_STA_NVMEF_COMPLETION_SIZE: u32 = 16;
 pub const DOCA_STA_VTOPHYS_ERROR: u64 = 18446744073709551615;
 pub type __u16 = ::std::os::raw::c_ushort;
 pub type __u32 = ::std::os::raw::c_uint;
@@ -107,6 +108,11 @@ impl doca_mtu_size {
 #[repr(transparent)]
 #[derive(Debug, Copy, Clone, Hash, PartialEq, Eq)]
 pub struct doca_mtu_size(pub ::std::os::raw::c_uint);
+pub type doca_event_handle_t = ::std::os::raw::c_int;
+pub type doca_notification_handle_t = doca_event_handle_t;
+pub type doca_be16_t = __be16;
+pub type doca_be32_t = __be32;
+pub type doca_be64_t = __be64;
 #[repr(C)]
 #[derive(Copy, Clone)]
 pub union doca_data {
@@ -145,11 +151,9 @@ const _: () = {
         "Offset of field: doca_gather_list::next",
     ][::std::mem::offset_of!(doca_gather_list, next) - 16usize];
 };
-pub type doca_event_handle_t = ::std::os::raw::c_int;
-pub type doca_notification_handle_t = doca_event_handle_t;
-pub type doca_be16_t = __be16;
-pub type doca_be32_t = __be32;
-pub type doca_be64_t = __be64;
+unsafe extern "C" {
+    pub fn doca_version_runtime() -> *const ::std::os::raw::c_char;
+}
 impl doca_error {
     pub const DOCA_SUCCESS: doca_error = doca_error(0);
     pub const DOCA_ERROR_UNKNOWN: doca_error = doca_error(1);
@@ -192,9 +196,6 @@ unsafe extern "C" {
 }
 unsafe extern "C" {
     pub fn doca_error_get_descr(error: doca_error_t) -> *const ::std::os::raw::c_char;
-}
-unsafe extern "C" {
-    pub fn doca_version_runtime() -> *const ::std::os::raw::c_char;
 }
 #[repr(C)]
 #[derive(Debug, Copy, Clone)]
@@ -339,22 +340,22 @@ unsafe extern "C" {
 }
 #[repr(C)]
 #[derive(Debug, Copy, Clone)]
-pub struct doca_dev {
-    _unused: [u8; 0],
-}
-#[repr(C)]
-#[derive(Debug, Copy, Clone)]
-pub struct doca_dev_rep {
-    _unused: [u8; 0],
-}
-#[repr(C)]
-#[derive(Debug, Copy, Clone)]
 pub struct doca_devinfo {
     _unused: [u8; 0],
 }
 #[repr(C)]
 #[derive(Debug, Copy, Clone)]
 pub struct doca_devinfo_rep {
+    _unused: [u8; 0],
+}
+#[repr(C)]
+#[derive(Debug, Copy, Clone)]
+pub struct doca_dev {
+    _unused: [u8; 0],
+}
+#[repr(C)]
+#[derive(Debug, Copy, Clone)]
+pub struct doca_dev_rep {
     _unused: [u8; 0],
 }
 impl doca_devinfo_rep_filter {
@@ -581,12 +582,12 @@ unsafe extern "C" {
 }
 #[repr(C)]
 #[derive(Debug, Copy, Clone)]
-pub struct doca_dpa {
+pub struct doca_mmap {
     _unused: [u8; 0],
 }
 #[repr(C)]
 #[derive(Debug, Copy, Clone)]
-pub struct doca_mmap {
+pub struct doca_dpa {
     _unused: [u8; 0],
 }
 pub type doca_dpa_dev_mmap_t = u32;
@@ -1289,16 +1290,6 @@ unsafe extern "C" {
 }
 #[repr(C)]
 #[derive(Debug, Copy, Clone)]
-pub struct doca_dpa_sync_event {
-    _unused: [u8; 0],
-}
-#[repr(C)]
-#[derive(Debug, Copy, Clone)]
-pub struct doca_gpu_sync_event {
-    _unused: [u8; 0],
-}
-#[repr(C)]
-#[derive(Debug, Copy, Clone)]
 pub struct doca_sync_event {
     _unused: [u8; 0],
 }
@@ -1309,17 +1300,27 @@ pub struct doca_sync_event_remote_net {
 }
 #[repr(C)]
 #[derive(Debug, Copy, Clone)]
+pub struct doca_dpa_sync_event {
+    _unused: [u8; 0],
+}
+#[repr(C)]
+#[derive(Debug, Copy, Clone)]
+pub struct doca_gpu_sync_event {
+    _unused: [u8; 0],
+}
+#[repr(C)]
+#[derive(Debug, Copy, Clone)]
 pub struct doca_sync_event_task_get {
     _unused: [u8; 0],
 }
 #[repr(C)]
 #[derive(Debug, Copy, Clone)]
-pub struct doca_sync_event_task_notify_add {
+pub struct doca_sync_event_task_notify_set {
     _unused: [u8; 0],
 }
 #[repr(C)]
 #[derive(Debug, Copy, Clone)]
-pub struct doca_sync_event_task_notify_set {
+pub struct doca_sync_event_task_notify_add {
     _unused: [u8; 0],
 }
 #[repr(C)]
@@ -1837,16 +1838,6 @@ unsafe extern "C" {
 }
 #[repr(C)]
 #[derive(Debug, Copy, Clone)]
-pub struct doca_dpa_completion {
-    _unused: [u8; 0],
-}
-#[repr(C)]
-#[derive(Debug, Copy, Clone)]
-pub struct doca_gpu_dev_rdma {
-    _unused: [u8; 0],
-}
-#[repr(C)]
-#[derive(Debug, Copy, Clone)]
 pub struct doca_rdma {
     _unused: [u8; 0],
 }
@@ -1862,37 +1853,12 @@ pub struct doca_rdma_connection {
 }
 #[repr(C)]
 #[derive(Debug, Copy, Clone)]
-pub struct doca_rdma_task_atomic_cmp_swp {
-    _unused: [u8; 0],
-}
-#[repr(C)]
-#[derive(Debug, Copy, Clone)]
-pub struct doca_rdma_task_atomic_fetch_add {
-    _unused: [u8; 0],
-}
-#[repr(C)]
-#[derive(Debug, Copy, Clone)]
-pub struct doca_rdma_task_read {
+pub struct doca_gpu_dev_rdma {
     _unused: [u8; 0],
 }
 #[repr(C)]
 #[derive(Debug, Copy, Clone)]
 pub struct doca_rdma_task_receive {
-    _unused: [u8; 0],
-}
-#[repr(C)]
-#[derive(Debug, Copy, Clone)]
-pub struct doca_rdma_task_remote_net_sync_event_get {
-    _unused: [u8; 0],
-}
-#[repr(C)]
-#[derive(Debug, Copy, Clone)]
-pub struct doca_rdma_task_remote_net_sync_event_notify_add {
-    _unused: [u8; 0],
-}
-#[repr(C)]
-#[derive(Debug, Copy, Clone)]
-pub struct doca_rdma_task_remote_net_sync_event_notify_set {
     _unused: [u8; 0],
 }
 #[repr(C)]
@@ -1907,12 +1873,47 @@ pub struct doca_rdma_task_send_imm {
 }
 #[repr(C)]
 #[derive(Debug, Copy, Clone)]
+pub struct doca_rdma_task_read {
+    _unused: [u8; 0],
+}
+#[repr(C)]
+#[derive(Debug, Copy, Clone)]
 pub struct doca_rdma_task_write {
     _unused: [u8; 0],
 }
 #[repr(C)]
 #[derive(Debug, Copy, Clone)]
 pub struct doca_rdma_task_write_imm {
+    _unused: [u8; 0],
+}
+#[repr(C)]
+#[derive(Debug, Copy, Clone)]
+pub struct doca_rdma_task_atomic_cmp_swp {
+    _unused: [u8; 0],
+}
+#[repr(C)]
+#[derive(Debug, Copy, Clone)]
+pub struct doca_rdma_task_atomic_fetch_add {
+    _unused: [u8; 0],
+}
+#[repr(C)]
+#[derive(Debug, Copy, Clone)]
+pub struct doca_rdma_task_remote_net_sync_event_get {
+    _unused: [u8; 0],
+}
+#[repr(C)]
+#[derive(Debug, Copy, Clone)]
+pub struct doca_rdma_task_remote_net_sync_event_notify_set {
+    _unused: [u8; 0],
+}
+#[repr(C)]
+#[derive(Debug, Copy, Clone)]
+pub struct doca_rdma_task_remote_net_sync_event_notify_add {
+    _unused: [u8; 0],
+}
+#[repr(C)]
+#[derive(Debug, Copy, Clone)]
+pub struct doca_dpa_completion {
     _unused: [u8; 0],
 }
 impl doca_rdma_transport_type {
@@ -1946,6 +1947,7 @@ impl doca_rdma_opcode {
 #[repr(transparent)]
 #[derive(Debug, Copy, Clone, Hash, PartialEq, Eq)]
 pub struct doca_rdma_opcode(pub ::std::os::raw::c_uint);
+pub type doca_dpa_dev_rdma_t = u64;
 #[repr(C)]
 #[derive(Debug, Copy, Clone, Hash, PartialEq, Eq)]
 pub struct doca_rdma_gid {
@@ -1959,7 +1961,6 @@ const _: () = {
         "Offset of field: doca_rdma_gid::raw",
     ][::std::mem::offset_of!(doca_rdma_gid, raw) - 0usize];
 };
-pub type doca_dpa_dev_rdma_t = u64;
 pub type doca_rdma_connection_request_cb_t = ::std::option::Option<
     unsafe extern "C" fn(arg1: *mut doca_rdma_connection, arg2: doca_data),
 >;
@@ -3156,6 +3157,37 @@ unsafe extern "C" {
         mkey: *mut u32,
     ) -> doca_error_t;
 }
+pub type doca_sta_nvme_completion_t = [u8; 16usize];
+#[repr(C)]
+#[derive(Debug, Copy, Clone)]
+pub struct doca_sta_qp_handle {
+    _unused: [u8; 0],
+}
+#[repr(C)]
+#[derive(Debug, Copy, Clone)]
+pub struct doca_sta_subs_handle {
+    _unused: [u8; 0],
+}
+#[repr(C)]
+#[derive(Debug, Copy, Clone)]
+pub struct doca_sta_ns_handle {
+    _unused: [u8; 0],
+}
+#[repr(C)]
+#[derive(Debug, Copy, Clone)]
+pub struct doca_sta_eu_handle {
+    _unused: [u8; 0],
+}
+#[repr(C)]
+#[derive(Debug, Copy, Clone)]
+pub struct doca_sta_be_handle {
+    _unused: [u8; 0],
+}
+#[repr(C)]
+#[derive(Debug, Copy, Clone)]
+pub struct doca_sta_be_q_handle {
+    _unused: [u8; 0],
+}
 #[repr(C)]
 #[derive(Debug, Copy, Clone)]
 pub struct doca_sta {
@@ -3253,155 +3285,6 @@ unsafe extern "C" {
 }
 #[repr(C)]
 #[derive(Debug, Copy, Clone)]
-pub struct doca_sta_be_handle {
-    _unused: [u8; 0],
-}
-#[repr(C)]
-#[derive(Debug, Copy, Clone)]
-pub struct doca_sta_be_q_handle {
-    _unused: [u8; 0],
-}
-#[repr(C)]
-#[derive(Debug, Copy, Clone)]
-pub struct doca_sta_eu_handle {
-    _unused: [u8; 0],
-}
-#[repr(C)]
-#[derive(Debug, Copy, Clone)]
-pub struct doca_sta_ns_handle {
-    _unused: [u8; 0],
-}
-#[repr(C)]
-#[derive(Debug, Copy, Clone)]
-pub struct doca_sta_qp_handle {
-    _unused: [u8; 0],
-}
-#[repr(C)]
-#[derive(Debug, Copy, Clone)]
-pub struct doca_sta_subs_handle {
-    _unused: [u8; 0],
-}
-impl dpa_sta_eu_type {
-    pub const DOCA_STA_EU_TYPE_UNKNOWN: dpa_sta_eu_type = dpa_sta_eu_type(0);
-    pub const DOCA_STA_EU_COMP: dpa_sta_eu_type = dpa_sta_eu_type(1);
-    pub const DOCA_STA_EU_TX: dpa_sta_eu_type = dpa_sta_eu_type(2);
-    pub const DOCA_STA_EU_BEQ: dpa_sta_eu_type = dpa_sta_eu_type(3);
-    pub const DOCA_STA_EU_MAX: dpa_sta_eu_type = dpa_sta_eu_type(4);
-}
-#[repr(transparent)]
-#[derive(Debug, Copy, Clone, Hash, PartialEq, Eq)]
-pub struct dpa_sta_eu_type(pub ::std::os::raw::c_uint);
-impl dpa_sta_eu_state {
-    pub const DOCA_STA_EU_STATE_IDLE: dpa_sta_eu_state = dpa_sta_eu_state(0);
-    pub const DOCA_STA_EU_STATE_STOPPING: dpa_sta_eu_state = dpa_sta_eu_state(1);
-    pub const DOCA_STA_EU_STATE_STARTED: dpa_sta_eu_state = dpa_sta_eu_state(2);
-    pub const DOCA_STA_EU_STATE_SUSPENDED: dpa_sta_eu_state = dpa_sta_eu_state(3);
-    pub const DOCA_STA_EU_STATE_STOPPED: dpa_sta_eu_state = dpa_sta_eu_state(4);
-}
-#[repr(transparent)]
-#[derive(Debug, Copy, Clone, Hash, PartialEq, Eq)]
-pub struct dpa_sta_eu_state(pub ::std::os::raw::c_uint);
-#[repr(C)]
-#[derive(Debug, Copy, Clone, Hash, PartialEq, Eq)]
-pub struct doca_sta_eu_ctr_entry {
-    pub name: *const ::std::os::raw::c_char,
-    pub val: *const u64,
-}
-#[allow(clippy::unnecessary_operation, clippy::identity_op)]
-const _: () = {
-    [
-        "Size of doca_sta_eu_ctr_entry",
-    ][::std::mem::size_of::<doca_sta_eu_ctr_entry>() - 16usize];
-    [
-        "Alignment of doca_sta_eu_ctr_entry",
-    ][::std::mem::align_of::<doca_sta_eu_ctr_entry>() - 8usize];
-    [
-        "Offset of field: doca_sta_eu_ctr_entry::name",
-    ][::std::mem::offset_of!(doca_sta_eu_ctr_entry, name) - 0usize];
-    [
-        "Offset of field: doca_sta_eu_ctr_entry::val",
-    ][::std::mem::offset_of!(doca_sta_eu_ctr_entry, val) - 8usize];
-};
-unsafe extern "C" {
-    pub fn doca_sta_get_eu_stats(
-        eu_handle: *mut doca_sta_eu_handle,
-        entries: *mut *const doca_sta_eu_ctr_entry,
-        num_entries: *mut u16,
-    ) -> doca_error_t;
-}
-unsafe extern "C" {
-    pub fn doca_sta_eu_reset_stats_handle(
-        eu_handle: *mut doca_sta_eu_handle,
-    ) -> doca_error_t;
-}
-unsafe extern "C" {
-    pub fn doca_sta_eu_reset_stats_type(
-        sta: *mut doca_sta,
-        eu_type: dpa_sta_eu_type,
-    ) -> doca_error_t;
-}
-unsafe extern "C" {
-    pub fn doca_sta_get_eu_connect_qp_stats(
-        eu_handle: *mut doca_sta_eu_handle,
-        arr: *mut *mut doca_sta_qp_handle,
-        arr_size: *mut u16,
-    ) -> doca_error_t;
-}
-unsafe extern "C" {
-    pub fn doca_sta_get_be_queue_stats(
-        be_handle: *mut doca_sta_be_handle,
-        be_q_handle: *mut doca_sta_be_q_handle,
-        entries: *mut *const doca_sta_eu_ctr_entry,
-        num_entries: *mut u16,
-    ) -> doca_error_t;
-}
-unsafe extern "C" {
-    pub fn doca_sta_get_ns_stats(
-        subs_handle: *mut doca_sta_subs_handle,
-        ns_handle: *mut doca_sta_ns_handle,
-        entries: *mut *const doca_sta_eu_ctr_entry,
-        num_entries: *mut u16,
-    ) -> doca_error_t;
-}
-unsafe extern "C" {
-    pub fn doca_sta_get_eu_handle(
-        sta: *const doca_sta,
-        eu_handle_arr: *mut *mut doca_sta_eu_handle,
-        arr_size: *mut u32,
-    ) -> doca_error_t;
-}
-unsafe extern "C" {
-    pub fn doca_sta_get_eu_name(
-        eu_handle: *const doca_sta_eu_handle,
-        name: *mut *const ::std::os::raw::c_char,
-    ) -> doca_error_t;
-}
-unsafe extern "C" {
-    pub fn doca_sta_get_eu_type(
-        eu_handle: *const doca_sta_eu_handle,
-        type_: *mut dpa_sta_eu_type,
-    ) -> doca_error_t;
-}
-unsafe extern "C" {
-    pub fn doca_sta_get_eu_id(
-        eu_handle: *const doca_sta_eu_handle,
-        eu_id: *mut u16,
-    ) -> doca_error_t;
-}
-unsafe extern "C" {
-    pub fn doca_sta_get_eu_port(
-        eu_handle: *const doca_sta_eu_handle,
-        port: *mut u16,
-    ) -> doca_error_t;
-}
-unsafe extern "C" {
-    pub fn doca_sta_get_eu_state(
-        eu_handle: *mut doca_sta_eu_handle,
-        state: *mut dpa_sta_eu_state,
-    ) -> doca_error_t;
-}
-#[repr(C)]
-#[derive(Debug, Copy, Clone)]
 pub struct doca_sta_producer_task_send {
     _unused: [u8; 0],
 }
@@ -3455,25 +3338,14 @@ unsafe extern "C" {
         num_entries: *mut u16,
     ) -> doca_error_t;
 }
-pub type doca_sta_nvme_completion_t = [u8; 16usize];
+#[repr(C)]
+#[derive(Debug, Copy, Clone)]
+pub struct doca_sta_io {
+    _unused: [u8; 0],
+}
 #[repr(C)]
 #[derive(Debug, Copy, Clone)]
 pub struct dev_sta_event {
-    _unused: [u8; 0],
-}
-#[repr(C)]
-#[derive(Debug, Copy, Clone)]
-pub struct doca_sta_event_be_timeout {
-    _unused: [u8; 0],
-}
-#[repr(C)]
-#[derive(Debug, Copy, Clone)]
-pub struct doca_sta_event_cqe_notify {
-    _unused: [u8; 0],
-}
-#[repr(C)]
-#[derive(Debug, Copy, Clone)]
-pub struct doca_sta_event_eu_err {
     _unused: [u8; 0],
 }
 #[repr(C)]
@@ -3483,7 +3355,17 @@ pub struct doca_sta_event_transport_err {
 }
 #[repr(C)]
 #[derive(Debug, Copy, Clone)]
-pub struct doca_sta_io {
+pub struct doca_sta_event_be_timeout {
+    _unused: [u8; 0],
+}
+#[repr(C)]
+#[derive(Debug, Copy, Clone)]
+pub struct doca_sta_event_eu_err {
+    _unused: [u8; 0],
+}
+#[repr(C)]
+#[derive(Debug, Copy, Clone)]
+pub struct doca_sta_event_cqe_notify {
     _unused: [u8; 0],
 }
 impl doca_sta_cqe_notify_type {
@@ -3651,6 +3533,7 @@ unsafe extern "C" {
         task: *mut *mut doca_sta_producer_task_send,
     ) -> doca_error_t;
 }
+pub type doca_sta_nvmef_completion_t = [u8; 16usize];
 pub type doca_sta_io_non_offload_cb_t = ::std::option::Option<
     unsafe extern "C" fn(
         arg1: *mut doca_sta_qp_handle,
@@ -3823,6 +3706,125 @@ unsafe extern "C" {
         alloc_cb: doca_sta_zmalloc_cb_t,
         free_cb: doca_sta_free_cb_t,
         vtophys_cb: doca_sta_vtophys_cb_t,
+    ) -> doca_error_t;
+}
+impl dpa_sta_eu_type {
+    pub const DOCA_STA_EU_TYPE_UNKNOWN: dpa_sta_eu_type = dpa_sta_eu_type(0);
+    pub const DOCA_STA_EU_COMP: dpa_sta_eu_type = dpa_sta_eu_type(1);
+    pub const DOCA_STA_EU_TX: dpa_sta_eu_type = dpa_sta_eu_type(2);
+    pub const DOCA_STA_EU_BEQ: dpa_sta_eu_type = dpa_sta_eu_type(3);
+    pub const DOCA_STA_EU_MAX: dpa_sta_eu_type = dpa_sta_eu_type(4);
+}
+#[repr(transparent)]
+#[derive(Debug, Copy, Clone, Hash, PartialEq, Eq)]
+pub struct dpa_sta_eu_type(pub ::std::os::raw::c_uint);
+impl dpa_sta_eu_state {
+    pub const DOCA_STA_EU_STATE_IDLE: dpa_sta_eu_state = dpa_sta_eu_state(0);
+    pub const DOCA_STA_EU_STATE_STOPPING: dpa_sta_eu_state = dpa_sta_eu_state(1);
+    pub const DOCA_STA_EU_STATE_STARTED: dpa_sta_eu_state = dpa_sta_eu_state(2);
+    pub const DOCA_STA_EU_STATE_SUSPENDED: dpa_sta_eu_state = dpa_sta_eu_state(3);
+    pub const DOCA_STA_EU_STATE_STOPPED: dpa_sta_eu_state = dpa_sta_eu_state(4);
+}
+#[repr(transparent)]
+#[derive(Debug, Copy, Clone, Hash, PartialEq, Eq)]
+pub struct dpa_sta_eu_state(pub ::std::os::raw::c_uint);
+#[repr(C)]
+#[derive(Debug, Copy, Clone, Hash, PartialEq, Eq)]
+pub struct doca_sta_eu_ctr_entry {
+    pub name: *const ::std::os::raw::c_char,
+    pub val: *const u64,
+}
+#[allow(clippy::unnecessary_operation, clippy::identity_op)]
+const _: () = {
+    [
+        "Size of doca_sta_eu_ctr_entry",
+    ][::std::mem::size_of::<doca_sta_eu_ctr_entry>() - 16usize];
+    [
+        "Alignment of doca_sta_eu_ctr_entry",
+    ][::std::mem::align_of::<doca_sta_eu_ctr_entry>() - 8usize];
+    [
+        "Offset of field: doca_sta_eu_ctr_entry::name",
+    ][::std::mem::offset_of!(doca_sta_eu_ctr_entry, name) - 0usize];
+    [
+        "Offset of field: doca_sta_eu_ctr_entry::val",
+    ][::std::mem::offset_of!(doca_sta_eu_ctr_entry, val) - 8usize];
+};
+unsafe extern "C" {
+    pub fn doca_sta_get_eu_stats(
+        eu_handle: *mut doca_sta_eu_handle,
+        entries: *mut *const doca_sta_eu_ctr_entry,
+        num_entries: *mut u16,
+    ) -> doca_error_t;
+}
+unsafe extern "C" {
+    pub fn doca_sta_eu_reset_stats_handle(
+        eu_handle: *mut doca_sta_eu_handle,
+    ) -> doca_error_t;
+}
+unsafe extern "C" {
+    pub fn doca_sta_eu_reset_stats_type(
+        sta: *mut doca_sta,
+        eu_type: dpa_sta_eu_type,
+    ) -> doca_error_t;
+}
+unsafe extern "C" {
+    pub fn doca_sta_get_eu_connect_qp_stats(
+        eu_handle: *mut doca_sta_eu_handle,
+        arr: *mut *mut doca_sta_qp_handle,
+        arr_size: *mut u16,
+    ) -> doca_error_t;
+}
+unsafe extern "C" {
+    pub fn doca_sta_get_be_queue_stats(
+        be_handle: *mut doca_sta_be_handle,
+        be_q_handle: *mut doca_sta_be_q_handle,
+        entries: *mut *const doca_sta_eu_ctr_entry,
+        num_entries: *mut u16,
+    ) -> doca_error_t;
+}
+unsafe extern "C" {
+    pub fn doca_sta_get_ns_stats(
+        subs_handle: *mut doca_sta_subs_handle,
+        ns_handle: *mut doca_sta_ns_handle,
+        entries: *mut *const doca_sta_eu_ctr_entry,
+        num_entries: *mut u16,
+    ) -> doca_error_t;
+}
+unsafe extern "C" {
+    pub fn doca_sta_get_eu_handle(
+        sta: *const doca_sta,
+        eu_handle_arr: *mut *mut doca_sta_eu_handle,
+        arr_size: *mut u32,
+    ) -> doca_error_t;
+}
+unsafe extern "C" {
+    pub fn doca_sta_get_eu_name(
+        eu_handle: *const doca_sta_eu_handle,
+        name: *mut *const ::std::os::raw::c_char,
+    ) -> doca_error_t;
+}
+unsafe extern "C" {
+    pub fn doca_sta_get_eu_type(
+        eu_handle: *const doca_sta_eu_handle,
+        type_: *mut dpa_sta_eu_type,
+    ) -> doca_error_t;
+}
+unsafe extern "C" {
+    pub fn doca_sta_get_eu_id(
+        eu_handle: *const doca_sta_eu_handle,
+        eu_id: *mut u16,
+    ) -> doca_error_t;
+}
+unsafe extern "C" {
+    pub fn doca_sta_get_eu_port(
+        eu_handle: *const doca_sta_eu_handle,
+        port: *mut u16,
+    ) -> doca_error_t;
+}
+unsafe extern "C" {
+    pub fn doca_sta_get_eu_state(
+        eu_handle: *mut doca_sta_eu_handle,
+        state: *mut dpa_sta_eu_state,
     ) -> doca_error_t;
 }
 unsafe extern "C" {

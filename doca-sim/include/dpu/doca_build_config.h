@@ -1,6 +1,6 @@
-/*
- * doca_build_config.h: this SDK is for the Arm cores of a DPU.
- */
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/* Which side of the PCI bus this tree is for. */
+
 #ifndef DOCA_BUILD_CONFIG_H_
 #define DOCA_BUILD_CONFIG_H_
 
