@@ -23,6 +23,8 @@ pub struct Letter {
     token: [AtomicU64; 2],
     context: AtomicU64,
     from: AtomicU64,
+    control_context: AtomicU64,
+    control_link: AtomicU64,
     to: AtomicU64,
     device: AtomicU32,
     len: AtomicU32,
@@ -49,6 +51,15 @@ pub enum Kind {
     Refused = 6,
 }
 
+/// A mailbox and a name in it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Control {
+    /// Whose mailbox.
+    pub context: ContextId,
+    /// What letters are addressed to there.
+    pub link: LinkId,
+}
+
 /// A letter as the engine handles it.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Message {
@@ -60,6 +71,9 @@ pub struct Message {
     pub context: ContextId,
     /// The sender's end of the connection.
     pub from: LinkId,
+    /// Where letters about this connection go: the sender's context and end, unless an `rdma_cm_id` of the sender's
+    /// program keeps the connection.
+    pub control: Control,
     /// The addressee's end, if it has one yet.
     pub to: LinkId,
     /// The sender's device, as a position in the topology.
@@ -105,6 +119,8 @@ pub fn post(to: &ContextView, message: &Message) -> Res {
     }
     letter.context.store(message.context.bits(), SeqCst);
     letter.from.store(message.from.bits(), SeqCst);
+    letter.control_context.store(message.control.context.bits(), SeqCst);
+    letter.control_link.store(message.control.link.bits(), SeqCst);
     letter.to.store(message.to.bits(), SeqCst);
     letter.device.store(message.device, SeqCst);
     let data = &message.data[..message.data.len().min(PRIVATE_DATA)];
@@ -176,6 +192,10 @@ impl Letter {
             },
             context: ContextId::from_bits(self.context.load(SeqCst)),
             from: LinkId::from_bits(self.from.load(SeqCst)),
+            control: Control {
+                context: ContextId::from_bits(self.control_context.load(SeqCst)),
+                link: LinkId::from_bits(self.control_link.load(SeqCst)),
+            },
             to: LinkId::from_bits(self.to.load(SeqCst)),
             device: self.device.load(SeqCst),
             port: self.port.load(SeqCst) as u16,

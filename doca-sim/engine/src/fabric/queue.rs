@@ -5,7 +5,7 @@
 //! Operations of one connection are executed strictly in order, each under a claim that names its executor.
 
 use super::context::{self, ContextView, FarEnd, Link, LinkId, ReceiveEntry, SendEntry, SharedPiece};
-use super::mailbox::{self, Kind, Message};
+use super::mailbox::{self, Control, Kind, Message};
 use super::process::{self, Process};
 use super::region::{self, Piece, Pin, Refusal, RegionId};
 use super::word::{Phase, Word};
@@ -558,6 +558,7 @@ fn refuse(ends: &Ends<'_>, receiver: &ContextView, holder: Holder, operation: Op
         process: me.reference(),
         context: ends.sender.id(),
         from: LinkId { index: ends.index, generation: ends.link.generation.load(SeqCst) },
+        control: Control { context: ends.sender.id(), link: LinkId { index: ends.index, generation: 0 } },
         to: ends.link.far().link,
         device: holder as u32,
         port: missing as u16,

@@ -15,7 +15,7 @@ use crate::code::{Code, Res};
 use crate::ctx::{Context, CtxState};
 use crate::fabric::context::{ContextId, ContextView, FarEnd, LinkId, LinkState};
 use crate::fabric::descriptor::{ConnectionDescriptor, ProcessRef};
-use crate::fabric::mailbox::{self, Kind, Message};
+use crate::fabric::mailbox::{self, Control, Kind, Message};
 use crate::fabric::queue::{self, Holder};
 use crate::fabric::{clock, network, process};
 use crate::log;
@@ -83,7 +83,7 @@ impl Rdma {
             log::error!("doca_rdma_connect: the peer uses another transport type");
             return Err(Code::DRIVER);
         }
-        let far = Far { process: descriptor.process, context: descriptor.context, link: descriptor.link };
+        let far = Far::plain(descriptor.process, descriptor.context, descriptor.link);
         join(&running, &connection, far)?;
         connection.set_state(ConnState::Connected);
         // The peer may be connected already and have sent something.
@@ -146,8 +146,8 @@ impl Rdma {
             give_up(&running, &connection, "nobody listens at that address and port");
             return Ok(());
         };
-        connection.set_far(Far { link: LinkId { index: 0, generation: 0 }, ..server });
-        let Some(view) = connection.far_view() else {
+        connection.set_far(server);
+        let Some(view) = connection.far_mailbox() else {
             give_up(&running, &connection, "the listener cannot be reached");
             return Ok(());
         };
@@ -167,11 +167,11 @@ impl Rdma {
             return Err(Code::INVALID_VALUE);
         }
         let far = connection.far().ok_or(Code::UNEXPECTED)?;
-        let view = connection.far_view().filter(|view| view.process().is_alive());
-        let waits = view.as_ref().is_some_and(|view| {
+        let data = connection.far_view().filter(|view| view.process().is_alive());
+        let waits = data.as_ref().is_some_and(|view| {
             view.named_link(far.link).is_some_and(|link| link.state() == LinkState::Init)
         });
-        let (Some(view), true) = (view, waits) else {
+        let (Some(mailbox), true) = (connection.far_mailbox(), waits) else {
             log::error!("the client gave up before the request was accepted");
             running.tell(EventKind::Failure, &connection);
             connection.set_state(ConnState::Ending);
@@ -180,7 +180,7 @@ impl Rdma {
         join(&running, &connection, far)?;
         connection.set_state(ConnState::Accepted);
         let reply = message(self, &running, &connection, Kind::Reply, 0, private_data)?;
-        send(&running, view, reply);
+        send(&running, mailbox, reply);
         Ok(())
     }
 
@@ -248,7 +248,7 @@ fn find_listener(addr: &Addr) -> Option<Far> {
     let path = network.listener_path(device, addr.port());
     if network::is_ours(&path) {
         let context = *LISTENERS.lock().ok()?.as_ref()?.get(&(device, addr.port()))?;
-        return Some(Far { process: process::local().ok()?.reference(), context, link: nowhere });
+        return Some(Far::plain(process::local().ok()?.reference(), context, nowhere));
     }
     let (text, _witness) = network::read_published(&path).ok()?;
     let mut words = text.split_ascii_whitespace();
@@ -258,11 +258,7 @@ fn find_listener(addr: &Addr) -> Option<Far> {
     let token = [token()?, token()?];
     let index = words.next()?.parse().ok()?;
     let generation = words.next()?.parse().ok()?;
-    Some(Far {
-        process: ProcessRef { pid, salt, token },
-        context: ContextId { index, generation },
-        link: nowhere,
-    })
+    Some(Far::plain(ProcessRef { pid, salt, token }, ContextId { index, generation }, nowhere))
 }
 
 fn message(
@@ -273,12 +269,14 @@ fn message(
     port: u16,
     data: &[u8],
 ) -> Res<Message> {
+    let here = Control { context: running.view().id(), link: connection.id() };
     Ok(Message {
         kind,
         process: process::local()?.reference(),
         context: running.view().id(),
         from: connection.id(),
-        to: connection.far().map_or(LinkId { index: 0, generation: 0 }, |far| far.link),
+        control: connection.own_control.get().unwrap_or(here),
+        to: connection.far().map_or(LinkId { index: 0, generation: 0 }, |far| far.control.link),
         device: rdma.device_index(),
         port,
         data: data.to_vec(),
@@ -300,7 +298,7 @@ pub fn farewell(running: &Running, connection: &Connection) {
         _ => return,
     };
     let Some(rdma) = connection.owner().upgrade() else { return };
-    if let Some(view) = connection.far_view()
+    if let Some(view) = connection.far_mailbox()
         && let Ok(letter) = message(&rdma, running, connection, kind, 0, &[])
     {
         send(running, view, letter);
@@ -336,7 +334,12 @@ pub fn peer_died(running: &Running, connection: &Rc<Connection>) {
 /// Handles a letter. What does not fit the state of things is dropped: letters may come late.
 pub fn receive(rdma: &Rdma, running: &Running, letter: Message) {
     log::trace!("received {:?} for connection {}", letter.kind, letter.to.index);
-    let far = Far { process: letter.process, context: letter.context, link: letter.from };
+    let far = Far {
+        process: letter.process,
+        context: letter.context,
+        link: letter.from,
+        control: letter.control,
+    };
     if letter.kind == Kind::Request {
         return request(rdma, running, far, letter.port);
     }
@@ -355,7 +358,7 @@ pub fn receive(rdma: &Rdma, running: &Running, letter: Message) {
             connection.deadline.set(u64::MAX);
             connection.set_state(ConnState::Established);
             let ready = message(rdma, running, &connection, Kind::Ready, 0, &[]);
-            if let (Ok(ready), Some(view)) = (ready, connection.far_view()) {
+            if let (Ok(ready), Some(view)) = (ready, connection.far_mailbox()) {
                 send(running, view, ready);
             }
             running.tell(EventKind::Established, &connection);
@@ -374,7 +377,7 @@ pub fn receive(rdma: &Rdma, running: &Running, letter: Message) {
 }
 
 fn request(rdma: &Rdma, running: &Running, far: Far, port: u16) {
-    let view = || process::attach(far.process).and_then(|process| process.context(far.context));
+    let view = || process::attach(far.process).and_then(|process| process.context(far.control.context));
     let refuse = |why: &str| {
         log::warning!("connection request refused: {why}");
         let me = process::local().map(|process| process.reference());
@@ -385,7 +388,8 @@ fn request(rdma: &Rdma, running: &Running, far: Far, port: u16) {
                 process: me,
                 context: running.view().id(),
                 from: nobody,
-                to: far.link,
+                control: Control { context: running.view().id(), link: nobody },
+                to: far.control.link,
                 device: rdma.device_index(),
                 port,
                 data: Vec::new(),

@@ -5,6 +5,7 @@ use crate::code::Code;
 use crate::entry::{Object, Tag};
 use crate::fabric::context::{ContextId, ContextView, LinkId, LinkState};
 use crate::fabric::descriptor::ProcessRef;
+use crate::fabric::mailbox::Control;
 use crate::fabric::{clock, process, queue};
 use crate::log;
 use crate::task::Task;
@@ -53,6 +54,15 @@ pub struct Far {
     pub context: ContextId,
     /// Its end of the connection.
     pub link: LinkId,
+    /// Where letters about the connection go.
+    pub control: Control,
+}
+
+impl Far {
+    /// A far end that keeps its connection itself.
+    pub fn plain(process: ProcessRef, context: ContextId, link: LinkId) -> Far {
+        Far { process, context, link, control: Control { context, link } }
+    }
 }
 
 /// What `struct doca_rdma_connection *` points to.
@@ -68,6 +78,8 @@ pub struct Connection {
     pub user_data: Cell<u64>,
     far: Cell<Option<Far>>,
     far_view: RefCell<Option<Arc<ContextView>>>,
+    /// Where the far end's letters about this connection go, if not here.
+    pub own_control: Cell<Option<Control>>,
     /// When the far end was last looked for in vain.
     sought: Cell<u64>,
     /// The tasks in the send queue, by position.
@@ -105,6 +117,7 @@ impl Connection {
             user_data: Cell::new(0),
             far: Cell::new(None),
             far_view: RefCell::new(None),
+            own_control: Cell::new(None),
             sought: Cell::new(0),
             tasks: (0..sends).map(|_| Cell::new(std::ptr::null())).collect(),
             posted: Cell::new(0),
@@ -187,6 +200,15 @@ impl Connection {
         let view = process::attach(far.process).and_then(|process| process.context(far.context)).ok()?;
         *self.far_view.borrow_mut() = Some(view.clone());
         Some(view)
+    }
+
+    /// The mailbox that letters to the far end go to.
+    pub fn far_mailbox(&self) -> Option<Arc<ContextView>> {
+        let far = self.far.get()?;
+        if far.control.context == far.context {
+            return self.far_view();
+        }
+        process::attach(far.process).and_then(|process| process.context(far.control.context)).ok()
     }
 
     /// Whether the far end's process is known to have ended.
