@@ -3,6 +3,7 @@
 use doca_common::caps::Value;
 use doca_common::{Code, Device, DeviceInfo, Kind, Refusal};
 use doca_sta::caps;
+use std::collections::BTreeSet;
 use std::io::Write;
 use std::process::Command;
 
@@ -29,6 +30,17 @@ fn with_topology(test: &str, topology: &str, body: fn()) {
 
 fn device(name: &str) -> DeviceInfo {
     DeviceInfo::list().unwrap().into_iter().find(|device| device.is_called(name)).expect(name)
+}
+
+#[test]
+fn every_query_of_the_table_is_asked() {
+    let table = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../abi/doca_sta.tsv")).unwrap();
+    let queries: BTreeSet<&str> = table
+        .lines()
+        .filter_map(|line| line.strip_prefix("fn\t")?.split('\t').next())
+        .filter(|name| ["_cap_", "_get_max_", "_get_min_", "_is_"].iter().any(|part| name.contains(part)))
+        .collect();
+    assert_eq!(queries, caps::ALL.iter().map(|question| question.call).collect());
 }
 
 #[test]

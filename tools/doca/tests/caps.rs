@@ -48,6 +48,7 @@ fn every_device_is_told_with_port_gids_and_capabilities() {
     assert_eq!(device["capabilities"]["rdma.read"], false);
     assert_eq!(device["capabilities"]["rdma.write"], true);
     assert_eq!(device["capabilities"]["rdma.max_send_queue_size"], 64);
+    assert_eq!(device["gids"].as_array().unwrap().len(), 4, "empty entries are left out");
     assert_eq!(
         device["gids"][3],
         json!({
@@ -139,4 +140,21 @@ fn what_is_not_understood_is_named() {
     }
     let output = caps(&json!({ "host": { "mlx5_0": { "colour": 1 } } }), &[]);
     assert_eq!(code(&output), 2, "{output:?}");
+}
+
+#[cfg(feature = "sta")]
+#[test]
+fn storage_target_limits_are_conditions_too() {
+    let change = json!({ "host": {
+        "mlx5_0": { "sta": { "supported": false } }, "mlx5_1": { "sta": { "max_io_queue_size": 1024 } }
+    } });
+    let conditions = "sta.qps>=16,sta.io_queue_size>=1024";
+    for (device, status) in [("mlx5_0", 1), ("mlx5_1", 0)] {
+        let output = caps(&change, &["--require", conditions, "--device", device]);
+        assert_eq!(code(&output), status, "{device}: {output:?}");
+    }
+    let report = json_of(&caps(&change, &["--json"]));
+    let [none, all] = [&report["devices"][0]["capabilities"], &report["devices"][1]["capabilities"]];
+    assert_eq!((&none["sta.supported"], &none["sta.qps"]), (&json!(false), &json!(null)));
+    assert_eq!((&all["sta.supported"], &all["sta.qps"]), (&json!(true), &json!(512)));
 }

@@ -12,7 +12,12 @@ use serde::Serialize;
 use std::fmt::Write as _;
 
 /// The capabilities of each library.
-const ALL: [&[Capability]; 2] = [doca_common::device::CAPABILITIES, doca_rdma::caps::ALL];
+const ALL: &[&[Capability]] = &[
+    doca_common::device::CAPABILITIES,
+    doca_rdma::caps::ALL,
+    #[cfg(feature = "sta")]
+    doca_sta::caps::ALL,
+];
 
 /// Tell what each device has and can do
 ///
