@@ -36,7 +36,7 @@ struct side {
 	doca_error_t status;
 	uint64_t task_data;
 	enum doca_rdma_opcode opcode;
-	uint32_t result_len;
+	uint32_t result_len, immediate;
 	const struct doca_rdma_connection *from;
 
 	/* RDMA CM. */
@@ -76,9 +76,12 @@ static inline void side_task_done(struct side *side, struct doca_task *task, uni
 
 static inline void side_received(struct doca_rdma_task_receive *task, union doca_data data, union doca_data side)
 {
-	((struct side *)side.ptr)->opcode = doca_rdma_task_receive_get_result_opcode(task);
-	((struct side *)side.ptr)->result_len = doca_rdma_task_receive_get_result_len(task);
-	((struct side *)side.ptr)->from = doca_rdma_task_receive_get_result_rdma_connection(task);
+	struct side *mine = side.ptr;
+
+	mine->opcode = doca_rdma_task_receive_get_result_opcode(task);
+	mine->result_len = doca_rdma_task_receive_get_result_len(task);
+	mine->immediate = doca_rdma_task_receive_get_result_immediate_data(task);
+	mine->from = doca_rdma_task_receive_get_result_rdma_connection(task);
 	side_task_done(side.ptr, doca_rdma_task_receive_as_task(task), data, 1);
 }
 
