@@ -25,13 +25,13 @@ struct doca_devinfo;
 struct doca_dev;
 struct doca_ctx;
 
-/* SUCCESS if the device can run a storage target. Errors: INVALID_VALUE, NOT_SUPPORTED. */
+/* SUCCESS if the device can control a storage target. Errors: INVALID_VALUE, NOT_SUPPORTED. */
 DOCA_EXPERIMENTAL
 doca_error_t doca_sta_cap_is_supported(const struct doca_devinfo *devinfo);
 
 /*
- * Makes a target on a device, which is its first. Errors: INVALID_VALUE, DRIVER, NOT_SUPPORTED,
- * NO_MEMORY.
+ * Makes a target that this device controls. It carries queue pairs only if it is added as well. Errors:
+ * INVALID_VALUE, DRIVER, NOT_SUPPORTED, NO_MEMORY.
  */
 DOCA_EXPERIMENTAL
 doca_error_t doca_sta_create(struct doca_dev *dev, struct doca_sta **sta);
@@ -41,7 +41,7 @@ DOCA_EXPERIMENTAL
 doca_error_t doca_sta_destroy(struct doca_sta *sta);
 
 /*
- * Before start: serves another device too. Errors: INVALID_VALUE, NO_MEMORY, BAD_STATE, ALREADY_EXIST,
+ * Before start: adds a device for queue pairs. Errors: INVALID_VALUE, NO_MEMORY, BAD_STATE, ALREADY_EXIST,
  * NOT_SUPPORTED.
  */
 DOCA_EXPERIMENTAL
@@ -59,11 +59,11 @@ doca_error_t doca_sta_get_max_sta_io(const struct doca_sta *sta, uint16_t *max_i
 DOCA_EXPERIMENTAL
 struct doca_ctx *doca_sta_as_ctx(struct doca_sta *sta);
 
-/* Most devices of a target. Errors: INVALID_VALUE. */
+/* Most devices that can be added to a target. Errors: INVALID_VALUE. */
 DOCA_EXPERIMENTAL
 doca_error_t doca_sta_get_max_devs(uint32_t *max_devs);
 
-/* Execution units that the devices have. Errors: INVALID_VALUE. */
+/* Execution units of all types. Errors: INVALID_VALUE. */
 DOCA_EXPERIMENTAL
 doca_error_t doca_sta_get_max_num_eus_available(const struct doca_sta *sta, uint32_t *max_eus);
 
@@ -93,7 +93,7 @@ doca_error_t doca_sta_get_max_io_threads(uint32_t *max_io_threads);
 DOCA_EXPERIMENTAL
 doca_error_t doca_sta_get_max_io_size(uint32_t *max_io_size);
 
-/* Most commands under way on one device. */
+/* Most commands that one execution unit holds, in spite of the name. */
 DOCA_EXPERIMENTAL
 doca_error_t doca_sta_get_max_io_num_per_dev(const struct doca_sta *sta, uint32_t *max_ios);
 
@@ -103,23 +103,23 @@ doca_error_t doca_sta_get_max_io_queue_size(
 	const struct doca_sta *sta,
 	uint32_t *max_io_queue_size);
 
-/* Smallest I/O command capsule, in units of 16 bytes. */
+/* Smallest I/O command capsule, bytes. */
 DOCA_EXPERIMENTAL
 doca_error_t doca_sta_get_min_ioccsz(uint32_t *ioccsz);
 
-/* Largest I/O command capsule, in units of 16 bytes. */
+/* Largest I/O command capsule, bytes. */
 DOCA_EXPERIMENTAL
 doca_error_t doca_sta_get_max_ioccsz(uint32_t *ioccsz);
 
-/* Smallest I/O response capsule, in units of 16 bytes. */
+/* Smallest I/O response capsule, bytes. */
 DOCA_EXPERIMENTAL
 doca_error_t doca_sta_get_min_iorcsz(uint32_t *iorcsz);
 
-/* Largest I/O response capsule, in units of 16 bytes. */
+/* Largest I/O response capsule, bytes. */
 DOCA_EXPERIMENTAL
 doca_error_t doca_sta_get_max_iorcsz(uint32_t *iorcsz);
 
-/* Largest offset of data in a capsule, in units of 16 bytes. */
+/* Largest offset of data in a capsule. */
 DOCA_EXPERIMENTAL
 doca_error_t doca_sta_get_max_icdoff(uint32_t *icdoff);
 
@@ -131,7 +131,7 @@ doca_error_t doca_sta_get_max_be(uint32_t *max_be);
 DOCA_EXPERIMENTAL
 doca_error_t doca_sta_get_max_qs_per_be(uint32_t *max_qs_per_be);
 
-/* SUCCESS if namespaces may have blocks of so many bytes. */
+/* Whether namespaces may have blocks of so many bytes. No error code. */
 DOCA_EXPERIMENTAL
 bool doca_sta_is_logical_block_size_supported(uint32_t size);
 
