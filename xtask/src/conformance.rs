@@ -37,7 +37,7 @@ fn run(sdk: &Sdk, sources: &[PathBuf]) -> Result {
     for source in sources {
         let name = name_of(source);
         let program = scratch.path().join(&name);
-        compile(sdk, MODULES, source, &program)?;
+        compile(sdk, modules_of(&name), source, &program)?;
         let mut command = sdk.command(&program);
         command
             .env("DOCA_SIM_DIR", scratch.path().join(format!("{name}.network")))
@@ -58,6 +58,14 @@ fn sources() -> Result<Vec<PathBuf>> {
     let mut found = place::files_below(&dir)?;
     found.retain(|path| path.parent() == Some(&dir) && path.extension().is_some_and(|e| e == "c"));
     Ok(found)
+}
+
+/// The modules that a program uses.
+fn modules_of(program: &str) -> &'static [&'static str] {
+    match program {
+        "sta" => &["doca-sta"],
+        _ => MODULES,
+    }
 }
 
 /// The modules that most programs use.
