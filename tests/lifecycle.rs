@@ -394,8 +394,7 @@ fn a_panic_in_a_waker_comes_out_of_progress_and_loses_nothing() {
         pair.left.sends.submit(&pair.left.connection, pair.message(message)).map(mem::forget).unwrap();
     }
     for (receive, message) in receives.iter_mut().zip(["one", "two"]) {
-        let panic =
-            catch_unwind(AssertUnwindSafe(|| support::until(&pair.engine, || false)));
+        let panic = catch_unwind(AssertUnwindSafe(|| support::until(&pair.engine, || false)));
         assert!(panic.unwrap_err().downcast_ref::<&str>().is_some_and(|text| *text == "in a waker"));
         assert_eq!(&receive.wait_for(LIMIT).unwrap().buffer[..], message.as_bytes());
     }

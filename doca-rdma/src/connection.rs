@@ -61,6 +61,50 @@ impl ConnectionState {
     }
 }
 
+/// A connection got into another state.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct ConnectionEvent {
+    /// Which one.
+    pub connection: ConnectionId,
+    /// Where it is now.
+    pub state: ConnectionState,
+}
+
+/// What happens to the connections of a context, in order, from the moment this was made. Whoever has many
+/// connections reads it after progress; for one, [`Connection::state`] and [`Connection::wait_disconnected`] do.
+/// Unread events are kept, so read them or drop this.
+pub struct Events {
+    run: Rc<Run>,
+}
+
+impl Events {
+    pub(crate) fn new(run: Rc<Run>) -> Self {
+        run.table().borrow_mut().record(true);
+        Events { run }
+    }
+}
+
+impl Iterator for Events {
+    type Item = ConnectionEvent;
+
+    /// The next event that was not read yet; more may come after progress.
+    fn next(&mut self) -> Option<ConnectionEvent> {
+        self.run.table().borrow_mut().next_event()
+    }
+}
+
+impl Drop for Events {
+    fn drop(&mut self) {
+        self.run.table().borrow_mut().record(false);
+    }
+}
+
+impl fmt::Debug for Events {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Events")
+    }
+}
+
 /// The program's claim to a connection: dropping it ends the connection.
 pub(crate) struct Hold {
     run: Rc<Run>,

@@ -2,7 +2,7 @@
 
 use crate::address::Address;
 use crate::config::Config;
-use crate::connection::{Connecting, Decision, Exported, Listener, Request};
+use crate::connection::{Connecting, Decision, Events, Exported, Listener, Request};
 use crate::instance::{Owner, getters};
 use crate::run::Run;
 use crate::task::{Key, Queue, Task};
@@ -189,6 +189,11 @@ impl Rdma {
     #[doc(alias = "doca_rdma_start_listen_to_port")]
     pub fn listen(&self, port: u16, decide: impl FnMut(&Request) -> Decision + 'static) -> Result<Listener> {
         self.run.listen(port, Box::new(decide))
+    }
+
+    /// Records from now on what happens to connections. There is one record: a new one begins empty.
+    pub fn events(&self) -> Events {
+        Events::new(self.run.clone())
     }
 
     /// Stops the context: `doca_ctx_stop`. Tasks in flight come back as failures, connections end. Inside a callback

@@ -40,7 +40,8 @@ mod values;
 pub use address::Address;
 pub use config::Config;
 pub use connection::{
-    Connecting, Connection, ConnectionId, ConnectionState, Decision, Exported, Listener, Request,
+    Connecting, Connection, ConnectionEvent, ConnectionId, ConnectionState, Decision, Events, Exported,
+    Listener, Request,
 };
 pub use context::{Left, Rdma, Starting, Stopping};
 pub use task::{Key, Pending, Queue, ReceiveTask, Received, SendTask, Task};

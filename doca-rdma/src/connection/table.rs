@@ -1,7 +1,7 @@
 //! The connections and listeners of a run. No user code and no DOCA callback runs while the table is borrowed.
 
 use super::cm::Decide;
-use super::{ConnectionId, ConnectionState};
+use super::{ConnectionEvent, ConnectionId, ConnectionState};
 use crate::raw::address::Addr;
 use crate::raw::connection::Link;
 use std::collections::VecDeque;
@@ -62,6 +62,8 @@ pub(crate) struct Table {
     retired: Vec<Addr>,
     /// Ports to be given up after progress.
     closing: Vec<u16>,
+    /// What happened, while somebody listens.
+    events: Option<VecDeque<ConnectionEvent>>,
     /// Whether something is to be done after progress.
     dirty: bool,
 }
@@ -74,6 +76,7 @@ impl Table {
             awake: Vec::new(),
             retired: Vec::new(),
             closing: Vec::new(),
+            events: None,
             dirty: false,
         }
     }
@@ -141,6 +144,7 @@ impl Table {
     /// Notes a new state, and who is to be woken.
     pub(crate) fn set_state(&mut self, id: ConnectionId, state: ConnectionState, link: Option<Link>) {
         let Some(entry) = self.get_mut(id) else { return };
+        let changed = entry.state != state;
         entry.state = state;
         entry.link = link;
         let wakers = std::mem::take(&mut entry.wakers);
@@ -148,6 +152,24 @@ impl Table {
         self.awake.extend(wakers);
         self.retired.extend(address);
         self.dirty = true;
+        if changed {
+            self.tell(id, state);
+        }
+    }
+
+    fn tell(&mut self, id: ConnectionId, state: ConnectionState) {
+        if let Some(events) = &mut self.events {
+            events.push_back(ConnectionEvent { connection: id, state });
+        }
+    }
+
+    /// Begins or ends the recording of events.
+    pub(crate) fn record(&mut self, wanted: bool) {
+        self.events = wanted.then(VecDeque::new);
+    }
+
+    pub(crate) fn next_event(&mut self) -> Option<ConnectionEvent> {
+        self.events.as_mut()?.pop_front()
     }
 
     /// Nobody has a claim any more.
@@ -230,13 +252,11 @@ impl Table {
 
     /// All C connections are gone.
     pub(crate) fn end(&mut self) {
-        for entry in &mut self.entries {
-            entry.link = None;
-            if !entry.state.is_over() {
-                entry.state = ConnectionState::Disconnected;
-            }
-            self.awake.append(&mut entry.wakers);
-            self.retired.extend(entry.address.take());
+        for index in 0..self.entries.len() {
+            let entry = &mut self.entries[index];
+            let id = ConnectionId { index: index as u32, generation: entry.generation };
+            let state = if entry.state.is_over() { entry.state } else { ConnectionState::Disconnected };
+            self.set_state(id, state, None);
         }
         for listener in &mut self.listeners {
             self.awake.append(&mut listener.wakers);
