@@ -59,22 +59,6 @@ static void offer(int socket)
 	tell(socket, blob, len);
 }
 
-static void configure(void)
-{
-	OK(doca_rdma_task_read_set_conf(side.rdma, side_read_done, side_read_failed, 1));
-	OK(doca_rdma_task_write_set_conf(side.rdma, side_write_done, side_write_failed, 1));
-	OK(doca_rdma_task_write_imm_set_conf(side.rdma, side_write_imm_done, side_write_imm_failed, 1));
-	OK(doca_rdma_task_atomic_cmp_swp_set_conf(side.rdma, side_atomic_cmp_swp_done, side_atomic_cmp_swp_failed, 1));
-	OK(doca_rdma_task_atomic_fetch_add_set_conf(side.rdma, side_atomic_fetch_add_done, side_atomic_fetch_add_failed,
-						    1));
-	OK(doca_rdma_task_remote_net_sync_event_get_set_conf(side.rdma, side_remote_net_sync_event_get_done,
-							     side_remote_net_sync_event_get_failed, 1));
-	OK(doca_rdma_task_remote_net_sync_event_notify_set_set_conf(side.rdma, side_remote_net_sync_event_notify_set_done,
-								    side_remote_net_sync_event_notify_set_failed, 1));
-	OK(doca_rdma_task_remote_net_sync_event_notify_add_set_conf(side.rdma, side_remote_net_sync_event_notify_add_done,
-								    side_remote_net_sync_event_notify_add_failed, 1));
-}
-
 /* Submits and waits; the task must end well. */
 static void run(struct doca_task *task)
 {
@@ -213,7 +197,7 @@ static void with_stopped_target(void)
 	size_t len;
 
 	side_create(&side, "mlx5_1", DOCA_ACCESS_FLAG_LOCAL_READ_WRITE, DOCA_ACCESS_FLAG_LOCAL_READ_WRITE);
-	configure();
+	side_enable(&side);
 	OK(doca_ctx_start(side.ctx));
 	to = side_connect(&side, peer.socket);
 	remote = import(peer.socket);
@@ -291,7 +275,7 @@ static void without_right(void)
 		struct remote remote;
 
 		side_create(&side, "mlx5_1", DOCA_ACCESS_FLAG_LOCAL_READ_WRITE, DOCA_ACCESS_FLAG_LOCAL_READ_WRITE);
-		configure();
+		side_enable(&side);
 		OK(doca_ctx_start(side.ctx));
 		to = side_connect(&side, peer.socket);
 		remote = import(peer.socket);
@@ -345,7 +329,7 @@ static void misuse(void)
 	struct remote remote;
 
 	side_create(&side, "mlx5_1", DOCA_ACCESS_FLAG_LOCAL_READ_WRITE, DOCA_ACCESS_FLAG_LOCAL_READ_WRITE);
-	configure();
+	side_enable(&side);
 	OK(doca_ctx_start(side.ctx));
 	to = side_connect(&side, peer.socket);
 	remote = import(peer.socket);

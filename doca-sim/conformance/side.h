@@ -197,6 +197,24 @@ static inline void side_create(struct side *side, const char *device, uint32_t m
 	OK(doca_pe_connect_ctx(side->pe, side->ctx));
 }
 
+/* The kinds that side_create leaves out, one task of each. */
+static inline void side_enable(struct side *side)
+{
+	OK(doca_rdma_task_read_set_conf(side->rdma, side_read_done, side_read_failed, 1));
+	OK(doca_rdma_task_write_set_conf(side->rdma, side_write_done, side_write_failed, 1));
+	OK(doca_rdma_task_write_imm_set_conf(side->rdma, side_write_imm_done, side_write_imm_failed, 1));
+	OK(doca_rdma_task_atomic_cmp_swp_set_conf(side->rdma, side_atomic_cmp_swp_done, side_atomic_cmp_swp_failed,
+		1));
+	OK(doca_rdma_task_atomic_fetch_add_set_conf(side->rdma, side_atomic_fetch_add_done,
+		side_atomic_fetch_add_failed, 1));
+	OK(doca_rdma_task_remote_net_sync_event_get_set_conf(side->rdma, side_remote_net_sync_event_get_done,
+		side_remote_net_sync_event_get_failed, 1));
+	OK(doca_rdma_task_remote_net_sync_event_notify_set_set_conf(side->rdma,
+		side_remote_net_sync_event_notify_set_done, side_remote_net_sync_event_notify_set_failed, 1));
+	OK(doca_rdma_task_remote_net_sync_event_notify_add_set_conf(side->rdma,
+		side_remote_net_sync_event_notify_add_done, side_remote_net_sync_event_notify_add_failed, 1));
+}
+
 static inline void side_open(struct side *side)
 {
 	side_create(side, "mlx5_0", DOCA_ACCESS_FLAG_LOCAL_READ_WRITE, DOCA_ACCESS_FLAG_LOCAL_READ_WRITE);

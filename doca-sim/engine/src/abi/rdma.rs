@@ -81,6 +81,30 @@ entry! {
         with_owner(&connection, Rdma::disconnect)
     }
 
+    /// There is no librdmacm here whose identifier could be taken over.
+    fn doca_rdma_bridge_prepare_connection(
+        rdma: In<Rdma>, id: *mut c_void, connection: Out<*const Connection>,
+    ) {
+        rdma.get()?;
+        connection.check()?;
+        if id.is_null() { Err(Code::INVALID_VALUE) } else { no_bridge("doca_rdma_bridge_prepare_connection") }
+    }
+
+    /// No connection was prepared.
+    fn doca_rdma_bridge_accept(rdma: In<Rdma>, data: *const c_void, len: u8, connection: In<Connection>) {
+        let _ = (data, len);
+        rdma.get()?;
+        connection.get()?;
+        no_bridge("doca_rdma_bridge_accept")
+    }
+
+    /// No connection was prepared.
+    fn doca_rdma_bridge_established(rdma: In<Rdma>, connection: In<Connection>) {
+        rdma.get()?;
+        connection.get()?;
+        no_bridge("doca_rdma_bridge_established")
+    }
+
     /// The program's word.
     fn doca_rdma_connection_set_user_data(connection: In<Connection>, data: u64) {
         connection.get()?.user_data.set(data);
@@ -129,6 +153,7 @@ entry! {
         let addr = addr.get()?;
         kind.check()?;
         text.check()?;
+        port.check()?;
         kind.put(addr.kind() as u32)?;
         port.put(addr.port())?;
         text.put(addr.text().as_ptr())
@@ -182,6 +207,11 @@ entry! {
         rdma.get()?.ctx().require_idle()?;
         if completion.is_null() { Err(Code::INVALID_VALUE) } else { Err(Code::NOT_SUPPORTED) }
     }
+}
+
+fn no_bridge(name: &str) -> Res {
+    crate::log::warning!("{name} is not supported by this simulator: it has no librdmacm");
+    Err(Code::NOT_SUPPORTED)
 }
 
 /// Memory that the program lends for the call. INVALID_VALUE for NULL and for no bytes.

@@ -444,6 +444,11 @@ impl Running {
             if unwatched(&connection) {
                 times.push(now + LOOK_AT_PEERS_EVERY);
             }
+            // Known to be dead, and so no longer watched, but not looked after yet.
+            let orphaned = matches!(queue::head(&self.view, connection.id().index), Head::Orphaned);
+            if orphaned || connection.is_cm() && connection.state() != ConnState::Gone && connection.far_is_dead() {
+                times.push(self.chores_done.get() + CHORES_EVERY);
+            }
             if let Head::Waiting(wait, since) = queue::head(&self.view, connection.id().index)
                 && let Some(patience) = patience(rdma, wait)
             {
