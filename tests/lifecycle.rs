@@ -391,7 +391,7 @@ fn a_panic_in_a_waker_comes_out_of_progress_and_loses_nothing() {
         assert!(Pin::new(receive).poll(&mut Context::from_waker(&waker)).is_pending());
     }
     for message in [b"one", b"two"] {
-        pair.left.sends.submit(&pair.left.connection, pair.message(message)).map(mem::forget).unwrap();
+        pair.left.sends.submit(&pair.left.connection, pair.message(message)).map(drop).unwrap();
     }
     for (receive, message) in receives.iter_mut().zip(["one", "two"]) {
         let panic = catch_unwind(AssertUnwindSafe(|| support::until(&pair.engine, || false)));

@@ -6,12 +6,17 @@ use crate::{Result, place};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-const PROFILE: &str = "sim";
-const PACKAGE: &str = "doca-sim-engine";
+pub(crate) const PROFILE: &str = "sim";
+pub(crate) const PACKAGE: &str = "doca-sim-engine";
+/// What cargo makes of it.
+pub(crate) const ARCHIVE: &str = "libdoca_sim.a";
+
+/// Linker flags of a library that lacks nothing and is bound when it is loaded.
+pub(crate) const COMPLETE: &[&str] = &["-Wl,-z,defs", "-Wl,-z,now"];
 
 /// Brings the static library up to date and says where it is.
 pub(crate) fn build() -> Result<PathBuf> {
-    let archive = place::built(PROFILE).join("libdoca_sim.a");
+    let archive = place::built(PROFILE).join(ARCHIVE);
     if !archive.exists() {
         eprintln!("building the simulator's engine");
     }
@@ -22,7 +27,7 @@ pub(crate) fn build() -> Result<PathBuf> {
 }
 
 /// Links the shared object into `dir`. (`rustc` would give a cdylib a version script of its own.)
-pub(crate) fn link(archive: &Path, dir: &Path) -> Result<PathBuf> {
+pub(crate) fn link(archive: &Path, dir: &Path, flags: &[&str]) -> Result<PathBuf> {
     let script = dir.join("sim.map");
     place::write(&script, "{\n\tglobal: sim_*;\n\tlocal: *;\n};\n")?;
     let file = dir.join(ENGINE);
@@ -30,7 +35,8 @@ pub(crate) fn link(archive: &Path, dir: &Path) -> Result<PathBuf> {
     cc.args(["-shared", "-o"]).arg(&file);
     cc.args(["-Wl,--whole-archive"]).arg(archive).arg("-Wl,--no-whole-archive");
     cc.arg(format!("-Wl,--version-script={}", script.display()));
-    cc.args([&format!("-Wl,-soname,{ENGINE}"), "-Wl,-z,defs", "-Wl,-z,now", "-Wl,--gc-sections"]);
+    cc.args([&format!("-Wl,-soname,{ENGINE}"), "-Wl,--gc-sections"]);
+    cc.args(flags);
     cc.args(["-lgcc_s", "-lpthread", "-ldl", "-lm", "-lrt", "-lc"]);
     process::run(&mut cc)?;
     Ok(file)

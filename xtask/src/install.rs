@@ -111,7 +111,7 @@ fn build(options: &Options, archive: &Path, work: &Path, tree: &Path) -> Result 
     let staged = Options { prefix: tree.to_owned(), ..options.clone() };
     headers::copy(options.release, options.side, &staged.include())?;
 
-    let engine = engine::link(archive, work)?;
+    let engine = engine::link(archive, work, engine::COMPLETE)?;
     let answers: BTreeSet<String> = elf::exports(&engine)?.into_iter().map(|symbol| symbol.name).collect();
     let libdir = staged.libdir();
     copy(&engine, &libdir.join(ENGINE))?;

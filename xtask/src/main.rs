@@ -9,6 +9,7 @@
 //! ```
 
 mod abi;
+mod asan;
 mod bench;
 mod clang;
 mod conformance;
@@ -42,6 +43,7 @@ Commands around the software DOCA SDK. `cargo sim COMMAND`:
   test ARGS           cargo test ARGS
   abi                 only compare headers and libraries with the tables in abi/
   conformance [NAME]  only compile and run the C programs in doca-sim/conformance
+  asan [ARGS]         tests of lifecycles under AddressSanitizer, simulator included; or cargo test ARGS
   bench NAME [ARGS]   run one of benches/
   env                 print shell `export` lines; use as: eval \"$(cargo sim env)\"
   install             build the SDK into a prefix (default: target/doca-sim)
@@ -80,6 +82,7 @@ fn dispatch(args: &[String]) -> Result<ExitCode> {
         "demo" => demo::command(rest)?,
         "test" if rest.is_empty() => suite::run()?,
         "abi" => abi::command(rest)?,
+        "asan" => asan::command(rest)?,
         "conformance" => conformance::command(rest)?,
         "bench" => return bench::command(rest),
         "test" | "run" | "build" | "check" | "clippy" | "doc" => return sdk::cargo(args),

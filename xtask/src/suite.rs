@@ -1,7 +1,7 @@
 //! `cargo sim test` without arguments: everything.
 
 use crate::sdk::Sdk;
-use crate::{Result, abi, conformance, demo, place, process, provision};
+use crate::{Result, abi, asan, conformance, demo, place, process, provision};
 use std::time::Instant;
 
 type Step = (&'static str, fn(&Sdk) -> Result);
@@ -12,6 +12,7 @@ const STEPS: &[Step] = &[
     ("C conformance programs", conformance::programs),
     ("two processes over DOCA RDMA", demo::check),
     ("cargo test", cargo_test),
+    ("lifecycles under AddressSanitizer", asan::check),
 ];
 
 /// Runs the steps and stops at the first that fails.

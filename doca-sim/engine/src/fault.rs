@@ -32,3 +32,18 @@ fn count_down() {
         unsafe { libc::kill(libc::getpid(), libc::SIGKILL) };
     }
 }
+
+/// A fault for AddressSanitizer to find: reads behind the end of an allocation, inside this library. It exists only in
+/// an instrumented build, where a test calls it to see that the instrumentation is on.
+///
+/// # Safety
+///
+/// None: that is its purpose.
+#[cfg(doca_sim_asan)]
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sim_planted_fault() -> u8 {
+    let bytes = std::hint::black_box(vec![0u8; 16]);
+    let behind = std::hint::black_box(bytes.len());
+    // SAFETY: there is none.
+    unsafe { bytes.as_ptr().add(behind).read_volatile() }
+}

@@ -1,0 +1,99 @@
+//! `cargo sim asan`: the tests of lifecycles under AddressSanitizer and LeakSanitizer, simulator and tests both
+//! instrumented.
+//!
+//! An instrumented shared object takes the sanitizer's functions from the program that loads it, so the tests are
+//! linked with `-rdynamic`, and the engine goes into a prefix of its own that nothing else uses. One of the tests
+//! plants a fault inside the shared object and demands the report, or a green run would prove nothing.
+
+use crate::install::Options;
+use crate::library::ENGINE;
+use crate::sdk::Sdk;
+use crate::{Result, engine, place, process};
+use std::path::PathBuf;
+use std::process::Command;
+
+/// Tests that run instrumented: those that end, drop, forget and misuse things.
+const TESTS: &[&str] = &["sanitizer", "lifecycle", "connections"];
+
+/// Forgetting handles leaks by intention, so this test runs without LeakSanitizer.
+const LEAKS_BY_INTENTION: &str = "any_handle_can_be_forgotten";
+
+/// What rustc is told. `-Z` needs either a nightly or this word to a stable one.
+const FLAGS: &str = "-Zsanitizer=address -Clink-arg=-rdynamic --cfg doca_sim_asan";
+const ALLOW_Z: (&str, &str) = ("RUSTC_BOOTSTRAP", "1");
+
+/// Runs the tests; with arguments, `cargo test` with these instead of the usual ones.
+pub(crate) fn command(args: &[String]) -> Result {
+    let instrumented = Instrumented::build(&Sdk::ready()?)?;
+    if !args.is_empty() {
+        return process::run(instrumented.test(true).args(args));
+    }
+    instrumented.run()
+}
+
+/// The usual ones, as a step of the suite.
+pub(crate) fn check(sdk: &Sdk) -> Result {
+    Instrumented::build(sdk)?.run()
+}
+
+/// An instrumented engine in a prefix of its own.
+struct Instrumented {
+    sdk: Sdk,
+    target: PathBuf,
+    triple: String,
+}
+
+impl Instrumented {
+    fn build(plain: &Sdk) -> Result<Instrumented> {
+        let target = place::target().join("asan");
+        let prefix = target.join("sdk");
+        copy(&plain.options().prefix, &prefix)?;
+        let options = Options { prefix, ..Options::default() };
+        let triple = host()?;
+
+        let mut build = Command::new(process::cargo());
+        build.current_dir(place::root()).env(ALLOW_Z.0, ALLOW_Z.1).env("RUSTFLAGS", FLAGS);
+        build.args(["build", "--quiet", "--package", engine::PACKAGE, "--profile", engine::PROFILE]);
+        build.args(["--target", &triple, "--target-dir"]).arg(&target);
+        process::run(&mut build)?;
+        let archive = target.join(&triple).join(engine::PROFILE).join(engine::ARCHIVE);
+        // The sanitizer's functions stay undefined until a program brings them.
+        let linked = engine::link(&archive, &target, &["-Wl,-z,lazy", "-Wl,-z,undefs"])?;
+        let installed = options.libdir().join(ENGINE);
+        std::fs::rename(&linked, &installed).map_err(|e| format!("cannot move {}: {e}", linked.display()))?;
+        Ok(Instrumented { sdk: Sdk::at(options), target, triple })
+    }
+
+    fn run(&self) -> Result {
+        let tests: Vec<&str> = TESTS.iter().flat_map(|name| ["--test", name]).collect();
+        let mut all = self.test(true);
+        all.args(["--package", "doca"]).args(&tests).args(["--", "--skip", LEAKS_BY_INTENTION]);
+        process::run(&mut all)?;
+        let mut forgotten = self.test(false);
+        forgotten.args(["--package", "doca", "--test", "lifecycle", "--", "--exact", LEAKS_BY_INTENTION]);
+        process::run(&mut forgotten)
+    }
+
+    fn test(&self, leaks: bool) -> Command {
+        let mut test = self.sdk.cargo();
+        test.current_dir(place::root()).env(ALLOW_Z.0, ALLOW_Z.1).env("RUSTFLAGS", FLAGS);
+        test.env("ASAN_OPTIONS", format!("detect_leaks={}", u8::from(leaks)));
+        test.args(["test", "--target", &self.triple, "--target-dir"]).arg(&self.target);
+        test
+    }
+}
+
+/// The triple of this machine: build scripts and macros are instrumented unless one is named.
+fn host() -> Result<String> {
+    let version = process::output(Command::new("rustc").arg("-vV"))?;
+    let host = version.lines().find_map(|line| line.strip_prefix("host: "));
+    host.map(str::to_owned).ok_or_else(|| "rustc -vV names no host".into())
+}
+
+fn copy(from: &PathBuf, to: &PathBuf) -> Result {
+    if to.exists() {
+        std::fs::remove_dir_all(to).map_err(|e| format!("cannot remove {}: {e}", to.display()))?;
+    }
+    place::make_parent(to)?;
+    process::run(Command::new("cp").arg("-a").arg(from).arg(to))
+}
