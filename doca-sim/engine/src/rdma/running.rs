@@ -446,7 +446,9 @@ impl Running {
             }
             // Known to be dead, and so no longer watched, but not looked after yet.
             let orphaned = matches!(queue::head(&self.view, connection.id().index), Head::Orphaned);
-            if orphaned || connection.is_cm() && connection.state() != ConnState::Gone && connection.far_is_dead() {
+            if orphaned
+                || connection.is_cm() && connection.state() != ConnState::Gone && connection.far_is_dead()
+            {
                 times.push(self.chores_done.get() + CHORES_EVERY);
             }
             if let Head::Waiting(wait, since) = queue::head(&self.view, connection.id().index)
