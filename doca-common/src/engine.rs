@@ -62,13 +62,23 @@ pub struct ProgressEngine {
 pub struct Core {
     pe: Pe,
     members: RefCell<Vec<Place>>,
-    /// Whether a call is inside DOCA that may run callbacks.
-    inside: Cell<bool>,
-    /// Whether the descriptor was armed and not cleared yet.
-    armed: Cell<bool>,
-    /// Whether something is to be done after progress.
-    marked: Cell<bool>,
+    /// What progress must heed; mostly nothing.
+    flags: Cell<Flags>,
     panic: RefCell<Option<Box<dyn Any + Send>>>,
+}
+
+bitflags::bitflags! {
+    #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+    struct Flags: u8 {
+        /// A call is inside DOCA that may run callbacks.
+        const INSIDE = 1;
+        /// The descriptor was armed and not cleared yet.
+        const ARMED = 2;
+        /// Something is to be done after progress.
+        const MARKED = 4;
+        /// The engine was destroyed or leaked.
+        const CLOSED = 8;
+    }
 }
 
 /// A place for a context.
@@ -105,9 +115,7 @@ impl ProgressEngine {
         let core = Core {
             pe: Pe::new()?,
             members: RefCell::new(Vec::new()),
-            inside: Cell::new(false),
-            armed: Cell::new(false),
-            marked: Cell::new(false),
+            flags: Cell::new(Flags::empty()),
             panic: RefCell::new(None),
         };
         Ok(ProgressEngine { core: Rc::new(core) })
@@ -229,38 +237,58 @@ impl Drop for ProgressEngine {
 impl Core {
     /// One step, and what is to be done after it.
     pub fn progress(&self) -> Result<bool> {
-        let stepped = self.step()?;
-        if let Some(panic) = self.panic.take() {
-            resume_unwind(panic);
-        }
-        Ok(stepped)
-    }
-
-    fn step(&self) -> Result<bool> {
-        self.require_outside("doca_pe_progress")?;
-        if self.armed.get() {
-            self.pe.disarm()?;
-            self.armed.set(false);
+        if !self.flags.get().is_empty() {
+            self.prepare()?;
         }
         let stepped = self.inside(|| self.pe.progress());
-        let marked = self.marked.get();
+        Ok(if self.flags.get().is_empty() { stepped } else { self.finish_step() | stepped })
+    }
+
+    /// Before a step, unless nothing is to be heeded.
+    #[cold]
+    fn prepare(&self) -> Result<()> {
+        self.require_outside("doca_pe_progress")?;
+        if self.has(Flags::ARMED) {
+            self.pe.disarm()?;
+            self.set(Flags::ARMED, false);
+        }
+        Ok(())
+    }
+
+    /// After a step that left something to be done; true if anything was.
+    #[cold]
+    fn finish_step(&self) -> bool {
+        let marked = self.has(Flags::MARKED);
         if marked {
             self.tidy();
         }
-        Ok(stepped | marked)
+        if let Some(panic) = self.panic.take() {
+            resume_unwind(panic);
+        }
+        marked
+    }
+
+    fn has(&self, flag: Flags) -> bool {
+        self.flags.get().contains(flag)
+    }
+
+    fn set(&self, flag: Flags, value: bool) {
+        let mut flags = self.flags.get();
+        flags.set(flag, value);
+        self.flags.set(flags);
     }
 
     /// Runs a call during which callbacks of this engine's contexts may come.
     pub(crate) fn inside<T>(&self, call: impl FnOnce() -> T) -> T {
-        self.inside.set(true);
+        self.set(Flags::INSIDE, true);
         let result = current::enter(self, call);
-        self.inside.set(false);
+        self.set(Flags::INSIDE, false);
         result
     }
 
     /// Whether a callback is running.
     pub fn is_inside(&self) -> bool {
-        self.inside.get()
+        self.has(Flags::INSIDE)
     }
 
     /// Refuses inside callbacks and after the engine was dropped.
@@ -269,10 +297,10 @@ impl Core {
     ///
     /// [`Refusal::InCallback`], [`Refusal::EngineGone`]
     pub fn require_outside(&self, call: &'static str) -> Result<()> {
-        if self.inside.get() {
+        if self.has(Flags::INSIDE) {
             return Err(Error::refused(call, Refusal::InCallback));
         }
-        if self.pe.is_destroyed() {
+        if self.has(Flags::CLOSED) {
             return Err(Error::refused(call, Refusal::EngineGone));
         }
         Ok(())
@@ -280,7 +308,7 @@ impl Core {
 
     /// Notes that something is to be done after progress.
     pub fn mark(&self) {
-        self.marked.set(true);
+        self.set(Flags::MARKED, true);
     }
 
     /// Keeps a panic of a closure until progress returned. Only the first of several is resumed.
@@ -289,6 +317,7 @@ impl Core {
         if kept.is_none() {
             *kept = Some(panic);
         }
+        self.mark();
     }
 
     pub(crate) fn connect(&self, ctx: &Ctx) -> Result<()> {
@@ -319,9 +348,16 @@ impl Core {
         (*own == id).then(|| member.clone())
     }
 
+    /// The context that user data names, for what neither runs user code nor adds or removes contexts.
+    pub(crate) fn with_member<T>(&self, id: MemberId, body: impl FnOnce(&dyn Member) -> T) -> Option<T> {
+        let members = self.members.borrow();
+        let (own, member) = members.get(id.index as usize)?.as_ref()?;
+        (*own == id).then(|| body(&**member))
+    }
+
     /// Does what callbacks and dropped handles left to be done, children before contexts.
     pub fn tidy(&self) {
-        self.marked.set(false);
+        self.set(Flags::MARKED, false);
         let mut index = 0;
         loop {
             let next = self.members.borrow().get(index).cloned();
@@ -338,9 +374,9 @@ impl Core {
     }
 
     fn arm(&self) -> Result<()> {
-        if !self.armed.get() {
+        if !self.has(Flags::ARMED) {
             self.pe.arm()?;
-            self.armed.set(true);
+            self.set(Flags::ARMED, true);
         }
         Ok(())
     }
@@ -366,7 +402,7 @@ impl Core {
         mut done: impl FnMut(bool) -> bool,
     ) -> Result<bool> {
         self.require_outside(call)?;
-        if self.marked.get() {
+        if self.has(Flags::MARKED) {
             self.tidy();
         }
         let mut stepped = false;
@@ -410,7 +446,7 @@ impl Core {
 
     /// Stops and destroys everything, for [`PATIENCE`] at most.
     fn close(&self) {
-        if self.inside.get() {
+        if self.is_inside() {
             log::warn!("an engine was dropped inside its own callback and is leaked");
             return;
         }
@@ -423,7 +459,7 @@ impl Core {
         self.tidy();
         while !empty() && Instant::now() < deadline {
             // User code that panics here (a waker, a drop) must not keep the others from being stopped.
-            match catch_unwind(AssertUnwindSafe(|| self.step())) {
+            match catch_unwind(AssertUnwindSafe(|| self.progress())) {
                 Ok(Ok(true)) => {}
                 Ok(Ok(false)) => {
                     self.mark();
@@ -433,11 +469,8 @@ impl Core {
                     log::warn!("{error}");
                     break;
                 }
-                Err(panic) => self.keep(panic),
+                Err(panic) => log::warn!("a panic while an engine was dropped: {}", text_of(&*panic)),
             }
-        }
-        if let Some(panic) = self.panic.take() {
-            log::warn!("a panic was kept when its engine was dropped: {}", text_of(&*panic));
         }
         for (_, member) in members() {
             log::warn!("a context is leaked: {}", member.life().left());
@@ -448,6 +481,7 @@ impl Core {
             log::warn!("{error}: the engine is leaked");
             self.pe.forget();
         }
+        self.set(Flags::CLOSED, true);
     }
 }
 
@@ -458,9 +492,6 @@ fn text_of(panic: &(dyn Any + Send)) -> &str {
 
 impl std::fmt::Debug for Core {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Core")
-            .field("armed", &self.armed)
-            .field("inside", &self.inside)
-            .finish_non_exhaustive()
+        f.debug_struct("Core").field("flags", &self.flags.get()).finish_non_exhaustive()
     }
 }

@@ -5,10 +5,10 @@
 //! in the slab and done after progress.
 //!
 //! ```text
-//!        reserve          launch           complete          take
-//! Free ──────────> Held ──────────> Flying ──────────> Done ───────> Free
-//!   ^               │ cancel                             │ nobody waits
-//!   └───────────────┴────────────────────────────────────┘ (after progress)
+//!        launch           complete          take
+//! Free ──────────> Flying ──────────> Done ───────> Free
+//!   ^                │ cancel           │ nobody waits
+//!   └────────────────┴──────────────────┘ (after progress)
 //! ```
 
 use std::task::Waker;
@@ -23,6 +23,9 @@ pub struct Token {
 }
 
 impl Token {
+    /// Names no operation.
+    pub const NONE: Token = Token { index: u32::MAX, generation: u32::MAX };
+
     /// As eight bytes of user data.
     pub fn to_bits(self) -> u64 {
         u64::from(self.generation) << 32 | u64::from(self.index)
@@ -37,7 +40,6 @@ impl Token {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Phase {
     Free,
-    Held,
     Flying,
     Done,
     /// Taken while it was queued for after progress.
@@ -81,7 +83,7 @@ pub enum After<L> {
     Drop(L),
 }
 
-impl<L: Default, O: Default> Slab<L, O> {
+impl<L: Default, O: Default + Copy> Slab<L, O> {
     /// A slab with a pool of each of these sizes.
     pub fn new(pools: &[u32]) -> Self {
         let slot = |pool: usize| Slot {
@@ -116,30 +118,31 @@ impl<L: Default, O: Default> Slab<L, O> {
         self.slots.is_empty()
     }
 
-    /// Takes a free slot of a pool.
-    pub fn reserve(&mut self, pool: usize) -> Option<Token> {
+    /// Puts a load into a free slot of a pool and takes it for in flight, after `look` has seen it where it will
+    /// stay. Gives the load back if the pool has no free slot.
+    ///
+    /// # Errors
+    ///
+    /// The load.
+    pub fn launch<R>(
+        &mut self,
+        pool: usize,
+        load: L,
+        look: impl FnOnce(&mut L) -> R,
+    ) -> Result<(Token, R), L> {
         let index = self.free[pool];
-        let slot = self.slots.get_mut(index as usize)?;
+        let Some(slot) = self.slots.get_mut(index as usize) else { return Err(load) };
         self.free[pool] = slot.next;
-        slot.phase = Phase::Held;
+        slot.phase = Phase::Flying;
         slot.detached = false;
-        Some(Token { index, generation: slot.generation })
-    }
-
-    /// Notes that a held slot goes into flight with this load.
-    pub fn launch(&mut self, token: Token, load: L) {
-        if let Some(slot) = self.slot(token, Phase::Held) {
-            slot.phase = Phase::Flying;
-            slot.load = load;
-        }
+        // What was there is the empty load, so dropping it would only cost time.
+        std::mem::forget(std::mem::replace(&mut slot.load, load));
+        Ok((Token { index, generation: slot.generation }, look(&mut slot.load)))
     }
 
     /// Gives a slot back that did not go into flight after all, with its load.
     pub fn cancel(&mut self, token: Token) -> Option<L> {
-        let slot = self.slots.get_mut(token.index as usize)?;
-        if slot.generation != token.generation || !matches!(slot.phase, Phase::Held | Phase::Flying) {
-            return None;
-        }
+        let slot = self.slot(token, Phase::Flying)?;
         let load = std::mem::take(&mut slot.load);
         self.release(token.index);
         Some(load)
@@ -173,7 +176,7 @@ impl<L: Default, O: Default> Slab<L, O> {
     /// Takes what came back, once.
     pub fn take(&mut self, token: Token) -> Option<(L, O)> {
         let slot = self.slot(token, Phase::Done)?;
-        let result = (std::mem::take(&mut slot.load), std::mem::take(&mut slot.outcome));
+        let result = (std::mem::take(&mut slot.load), slot.outcome);
         if slot.queued {
             // The list still names the slot, which is freed when it comes by.
             slot.phase = Phase::Spent;
@@ -206,7 +209,7 @@ impl<L: Default, O: Default> Slab<L, O> {
                 (None, slot.waker.take())
             }
             Phase::Done => (self.take(token).map(|(load, _)| load), None),
-            Phase::Free | Phase::Held | Phase::Spent => (None, None),
+            Phase::Free | Phase::Spent => (None, None),
         }
     }
 
@@ -218,7 +221,6 @@ impl<L: Default, O: Default> Slab<L, O> {
             self.queue = slot.next;
             slot.queued = false;
             if slot.phase == Phase::Spent {
-                slot.phase = Phase::Held;
                 self.link(index);
             } else if slot.detached {
                 let load = std::mem::take(&mut slot.load);
@@ -275,29 +277,32 @@ mod tests {
 
     type Small = Slab<Option<Rc<()>>, u32>;
 
+    /// Launches a load and gives its token.
+    fn launch(slab: &mut Small, pool: usize, load: Option<Rc<()>>) -> Option<Token> {
+        slab.launch(pool, load, |_| ()).ok().map(|(token, ())| token)
+    }
+
     #[test]
     fn a_pool_has_its_size_and_others_do_not_help() {
         let mut slab = Small::new(&[2, 0, 3]);
-        assert!(slab.reserve(1).is_none());
-        let held: Vec<_> = (0..2).map(|_| slab.reserve(0).unwrap()).collect();
-        assert!(slab.reserve(0).is_none());
+        assert!(launch(&mut slab, 1, None).is_none());
+        let held: Vec<_> = (0..2).map(|_| launch(&mut slab, 0, None).unwrap()).collect();
+        assert!(launch(&mut slab, 0, None).is_none());
         assert!(slab.cancel(held[1]).is_some());
-        assert_eq!(slab.reserve(0).unwrap().index, held[1].index);
-        assert_eq!((0..4).filter_map(|_| slab.reserve(2)).count(), 3);
+        assert_eq!(launch(&mut slab, 0, None).unwrap().index, held[1].index);
+        assert_eq!((0..4).filter_map(|_| launch(&mut slab, 2, None)).count(), 3);
     }
 
     #[test]
     fn stale_tokens_change_nothing() {
         let mut slab = Small::new(&[1]);
-        let token = slab.reserve(0).unwrap();
-        assert_eq!(slab.complete(token, 1, |_| ()), None, "not in flight");
-        slab.launch(token, None);
+        let token = launch(&mut slab, 0, None).unwrap();
         assert_eq!(slab.complete(token, 1, |_| ()), Some(false));
         assert_eq!(slab.complete(token, 2, |_| ()), None, "twice");
         assert_eq!(slab.take(token).unwrap().1, 1);
         assert!(slab.take(token).is_none());
-        let next = slab.reserve(0).unwrap();
-        slab.launch(next, None);
+        assert_eq!(slab.complete(token, 1, |_| ()), None, "not in flight");
+        let next = launch(&mut slab, 0, None).unwrap();
         assert_eq!((next.index, slab.complete(token, 3, |_| ())), (token.index, None));
         assert!(slab.is_done(token) && !slab.is_done(next));
     }
@@ -306,39 +311,36 @@ mod tests {
     fn a_dropped_handle_keeps_its_load_until_it_came_back() {
         let mut slab = Small::new(&[1]);
         let load = Rc::new(());
-        let token = slab.reserve(0).unwrap();
-        slab.launch(token, Some(load.clone()));
+        let token = launch(&mut slab, 0, Some(load.clone())).unwrap();
         assert!(slab.detach(token).0.is_none());
         assert_eq!(Rc::strong_count(&load), 2);
-        assert!(slab.reserve(0).is_none());
+        assert!(launch(&mut slab, 0, None).is_none());
         assert_eq!(slab.complete(token, 0, |_| ()), Some(true));
         assert_eq!(Rc::strong_count(&load), 2, "callbacks drop nothing");
         let Some(After::Drop(back)) = slab.after() else { panic!("nothing to drop") };
         drop(back);
         assert_eq!(Rc::strong_count(&load), 1);
-        assert!(slab.after().is_none() && slab.reserve(0).is_some());
+        assert!(slab.after().is_none() && launch(&mut slab, 0, None).is_some());
     }
 
     #[test]
     fn a_result_taken_before_its_waker_ran_is_queued_no_longer() {
         let (mut slab, count) = (Small::new(&[2]), Arc::new(Count(AtomicUsize::new(0))));
-        let token = slab.reserve(0).unwrap();
-        slab.launch(token, None);
+        let token = launch(&mut slab, 0, None).unwrap();
         assert!(slab.watch(token, count.clone().into()).is_none());
         assert_eq!(slab.complete(token, 5, |_| ()), Some(true));
         assert_eq!(slab.take(token).unwrap().1, 5);
-        let other = slab.reserve(0).unwrap();
+        let other = launch(&mut slab, 0, None).unwrap();
         assert_ne!(other.index, token.index, "still in the list");
         assert!(slab.after().is_none());
-        assert_eq!(slab.reserve(0).unwrap().index, token.index);
+        assert_eq!(launch(&mut slab, 0, None).unwrap().index, token.index);
         assert_eq!(count.0.load(Ordering::Relaxed), 0);
     }
 
     #[test]
     fn wakes_after_progress() {
         let (mut slab, count) = (Small::new(&[1]), Arc::new(Count(AtomicUsize::new(0))));
-        let token = slab.reserve(0).unwrap();
-        slab.launch(token, None);
+        let token = launch(&mut slab, 0, None).unwrap();
         slab.watch(token, count.clone().into());
         slab.complete(token, 0, |_| ());
         let Some(After::Wake(waker)) = slab.after() else { panic!("nobody to wake") };

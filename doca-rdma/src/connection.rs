@@ -8,7 +8,6 @@ pub use cm::{Connecting, Decision, Listener, Request};
 pub use export::Exported;
 pub(crate) use table::Table;
 
-use crate::raw::connection::Link;
 use crate::run::Run;
 use doca_common::{Error, Refusal, Result};
 use std::fmt;
@@ -244,15 +243,13 @@ impl Connection {
         self.hold.until(ConnectionState::is_over).await;
     }
 
-    /// The C connection, if `run` can submit on it.
-    pub(crate) fn usable_by(&self, run: &Rc<Run>) -> Result<Link> {
-        const CALL: &str = "doca_task_submit";
-        if !Rc::ptr_eq(&self.hold.run, run) {
-            let same = std::ptr::eq(self.hold.run.instance(), run.instance());
-            return Err(Error::refused(CALL, if same { Refusal::Stale } else { Refusal::OtherContext }));
+    /// Refuses unless it is a connection of `run`.
+    pub(crate) fn require_of(&self, run: &Rc<Run>) -> Result<()> {
+        if Rc::ptr_eq(&self.hold.run, run) {
+            return Ok(());
         }
-        let link = run.table().borrow().connected(self.hold.id);
-        link.ok_or_else(|| Error::refused(CALL, Refusal::NotConnected))
+        let same = std::ptr::eq(self.hold.run.instance(), run.instance());
+        Err(Error::refused("doca_task_submit", if same { Refusal::Stale } else { Refusal::OtherContext }))
     }
 }
 

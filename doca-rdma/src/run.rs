@@ -142,8 +142,8 @@ impl Run {
         self.on[token.index as usize].set(connection);
     }
 
-    /// Undoes [`set_on`](Self::set_on).
-    pub(crate) fn clear_on(&self, token: Token) -> bool {
+    /// The task of a slot is not in flight any more; true if its connection waits for that.
+    pub(crate) fn land(&self, token: Token) -> bool {
         let connection = self.on[token.index as usize].replace(ConnectionId::UNKNOWN);
         connection != ConnectionId::UNKNOWN && self.table.borrow_mut().landed(connection)
     }
@@ -157,7 +157,7 @@ impl Run {
         };
         let Some(after) = self.slab.borrow_mut().complete(token, outcome, note) else { return false };
         // A task that comes back while the context stops must be freed, or it would never be idle.
-        self.clear_on(token) | after | (self.life().state() != State::Running)
+        self.land(token) | after | (self.life().state() != State::Running)
     }
 
     /// After progress: wakes, drops, and disconnects what nobody holds.

@@ -5,10 +5,11 @@ use crate::connection::{Connection, ConnectionId};
 use crate::raw::task::Kind;
 use crate::run::{Outcome, Run};
 use crate::values::Opcode;
-use doca_common::buffer::{Destination, Payload, Source};
+use doca_common::buffer::{Destination, Load, Payload, Source};
 use doca_common::caps::Capability;
 use doca_common::slot::Token;
 use doca_common::{Code, Error, Failed, Refusal, Result};
+use doca_sys::doca_buf;
 use std::fmt;
 use std::future::Future;
 use std::marker::PhantomData;
@@ -156,20 +157,31 @@ impl<T: Task> Queue<T> {
         Queue { run, kind: PhantomData }
     }
 
-    fn reserve(&self) -> Result<Token> {
-        let token = self.run.slab().borrow_mut().reserve(T::POOL);
-        token.ok_or_else(|| Error::refused("doca_task_submit", Refusal::Full))
-    }
-
     fn pending<P: Payload>(&self, token: Token) -> Pending<T, P> {
         Pending { run: self.run.clone(), token, types: PhantomData }
     }
 
-    /// Gives a slot back that did not go into flight.
-    fn release(&self, token: Token) {
-        self.run.slab().borrow_mut().cancel(token);
+    /// Puts a load that was checked into the slab, and submits its task.
+    fn launch<P: Payload>(
+        &self,
+        load: Load,
+        buffer: impl FnOnce(&mut Load) -> *mut doca_buf,
+        submit: impl FnOnce(Token, *mut doca_buf) -> Result<()>,
+    ) -> std::result::Result<Pending<T, P>, Failed<P>> {
+        let launched = self.run.slab().borrow_mut().launch(T::POOL, load, buffer);
+        let (token, buffer) = match launched {
+            Ok(launched) => launched,
+            Err(load) => return Err(returned(Error::refused(SUBMIT, Refusal::Full), load)),
+        };
+        if let Err(error) = submit(token, buffer) {
+            let load = self.run.slab().borrow_mut().cancel(token).unwrap_or_default();
+            return Err(returned(error, load));
+        }
+        Ok(self.pending(token))
     }
 }
+
+const SUBMIT: &str = "doca_task_submit";
 
 impl<T> Clone for Queue<T> {
     fn clone(&self) -> Self {
@@ -199,26 +211,29 @@ impl Queue<SendTask> {
         source: S,
     ) -> std::result::Result<Pending<SendTask, S>, Failed<S>> {
         let load = source.into_load();
-        let prepared = self
-            .run
-            .require_running("doca_task_submit")
-            .and_then(|()| connection.usable_by(&self.run))
-            .and_then(|link| self.run.check("doca_task_submit", &load, false).map(|()| link))
-            .and_then(|link| self.reserve().map(|token| (link, token)));
-        let (link, token) = match prepared {
-            Ok(prepared) => prepared,
-            Err(error) => return Err(returned(error, load)),
-        };
-        self.run.set_on(token, connection.id());
-        self.run.table().borrow_mut().took_off(connection.id());
-        match self.run.submit_send(token, link, load) {
-            Ok(()) => Ok(self.pending(token)),
-            Err((error, load)) => {
-                self.run.clear_on(token);
-                self.release(token);
-                Err(returned(error, load))
-            }
+        let (run, id) = (&self.run, connection.id());
+        let checked = run
+            .require_running(SUBMIT)
+            .and_then(|()| connection.require_of(run))
+            .and_then(|()| run.check(SUBMIT, &load, false));
+        if let Err(error) = checked {
+            return Err(returned(error, load));
         }
+        let Some(link) = run.table().borrow_mut().take_off(id) else {
+            return Err(returned(Error::refused(SUBMIT, Refusal::NotConnected), load));
+        };
+        let launched = self.launch(load, Load::as_source, |token, buffer| {
+            run.set_on(token, id);
+            let submitted = run.submit_send(token, link, buffer);
+            if submitted.is_err() {
+                run.set_on(token, ConnectionId::UNKNOWN);
+            }
+            submitted
+        });
+        if launched.is_err() {
+            run.table().borrow_mut().landed(id);
+        }
+        launched
     }
 }
 
@@ -237,27 +252,16 @@ impl Queue<ReceiveTask> {
         destination: D,
     ) -> std::result::Result<Pending<ReceiveTask, D>, Failed<D>> {
         let load = destination.into_load();
-        let prepared = self
-            .run
-            .require_running("doca_task_submit")
-            .and_then(|()| self.run.check("doca_task_submit", &load, true))
-            .and_then(|()| self.reserve());
-        let token = match prepared {
-            Ok(token) => token,
-            Err(error) => return Err(returned(error, load)),
-        };
-        match self.run.submit_receive(token, load) {
-            Ok(()) => Ok(self.pending(token)),
-            Err((error, load)) => {
-                self.release(token);
-                Err(returned(error, load))
-            }
+        let checked = self.run.require_running(SUBMIT).and_then(|()| self.run.check(SUBMIT, &load, true));
+        if let Err(error) = checked {
+            return Err(returned(error, load));
         }
+        self.launch(load, Load::as_destination, |token, buffer| self.run.submit_receive(token, buffer))
     }
 }
 
 /// The error of a submission with what was to be submitted.
-fn returned<P: Payload>(error: Error, load: doca_common::buffer::Load) -> Failed<P> {
+fn returned<P: Payload>(error: Error, load: Load) -> Failed<P> {
     match P::from_load(load) {
         Some(payload) => Failed::new(error, payload),
         None => unreachable!("a load turns back into what it was made from"),
@@ -321,6 +325,7 @@ impl<T: Task, P: Payload> Pending<T, P> {
             let refusal = if gone { Refusal::EngineGone } else { Refusal::Taken };
             return Err(Failed::new(Error::refused(T::NAME, refusal), None));
         };
+        self.token = Token::NONE;
         match (P::from_load(load), outcome.code) {
             (Some(payload), Code::SUCCESS) => Ok(T::output(payload, &outcome)),
             (payload, code) => Err(Failed::new(Error::doca(T::NAME, code), payload)),
@@ -345,6 +350,9 @@ impl<T: Task, P: Payload> Future for Pending<T, P> {
 
 impl<T: Task, P: Payload> Drop for Pending<T, P> {
     fn drop(&mut self) {
+        if self.token == Token::NONE {
+            return;
+        }
         let back = self.run.slab().borrow_mut().detach(self.token);
         drop(back);
     }

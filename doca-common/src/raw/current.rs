@@ -25,6 +25,18 @@ pub(crate) fn enter<T>(core: &Core, call: impl FnOnce() -> T) -> T {
     call()
 }
 
+/// Calls `body` with the engine that is inside DOCA and the member that user data names. For what every task does:
+/// it must not run user code, so there is no panic to be kept.
+pub fn record(data: u64, body: impl FnOnce(&Core, &dyn Member)) {
+    let core = CURRENT.get();
+    if core.is_null() {
+        return;
+    }
+    // SAFETY: set by `enter`, whose borrow of the engine lasts until it sets it back.
+    let core = unsafe { &*core };
+    core.with_member(MemberId::from_bits(data), |member| body(core, member));
+}
+
 /// Calls `body` with the engine that is inside DOCA and the member that user data names. A panic is kept there
 /// until progress returned, so nothing unwinds into C.
 pub fn member(data: u64, body: impl FnOnce(&Core, &dyn Member)) {

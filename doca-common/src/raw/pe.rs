@@ -26,10 +26,6 @@ impl Pe {
         Ok(Pe(Cell::new(pe)))
     }
 
-    pub(crate) fn is_destroyed(&self) -> bool {
-        self.0.get().is_null()
-    }
-
     /// One step. Callbacks run inside. False after destruction.
     pub(crate) fn progress(&self) -> bool {
         let pe = self.0.get();

@@ -131,11 +131,6 @@ impl Table {
         self.get(id)?.link
     }
 
-    /// The C connection, if tasks can be submitted on it.
-    pub(crate) fn connected(&self, id: ConnectionId) -> Option<Link> {
-        self.get(id).filter(|entry| entry.state == ConnectionState::Connected)?.link
-    }
-
     /// Connections that are not over.
     pub(crate) fn live(&self) -> usize {
         self.entries.iter().filter(|entry| entry.used && !entry.state.is_over()).count()
@@ -188,11 +183,11 @@ impl Table {
         }
     }
 
-    /// A task is in flight on the connection.
-    pub(crate) fn took_off(&mut self, id: ConnectionId) {
-        if let Some(entry) = self.get_mut(id) {
-            entry.flying += 1;
-        }
+    /// A task is going into flight on the connection. Gives the C connection, if tasks can be submitted on it.
+    pub(crate) fn take_off(&mut self, id: ConnectionId) -> Option<Link> {
+        let entry = self.get_mut(id).filter(|entry| entry.state == ConnectionState::Connected)?;
+        entry.flying += 1;
+        entry.link
     }
 
     /// A task on the connection is done; true if that is what its end waits for.

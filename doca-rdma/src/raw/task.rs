@@ -2,17 +2,17 @@
 
 use crate::connection::ConnectionId;
 use crate::instance::Instance;
-use crate::raw::connection::{Link, id_of, with_run};
+use crate::raw::connection::{Link, id_of};
 use crate::run::{Arrival, Outcome, Run};
 use crate::task::{ReceiveTask, SendTask};
 use crate::values::Opcode;
-use doca_common::buffer::Load;
 use doca_common::raw::context::null;
 use doca_common::raw::task::Task;
-use doca_common::raw::{as_number, number, task};
+use doca_common::raw::{as_number, current, number, task};
 use doca_common::slot::Token;
-use doca_common::{Code, Error, Result, call};
+use doca_common::{Code, Result, call};
 use doca_sys::{doca_buf, doca_data, doca_rdma_task_receive, doca_rdma_task_send, doca_task};
+use std::any::Any;
 use std::ffi::c_void;
 use std::ptr::{self, NonNull};
 
@@ -24,9 +24,13 @@ pub trait Kind {
 
 /// Records how a task ended. Runs in DOCA's callback.
 fn finish(context: doca_data, token: doca_data, outcome: Outcome) {
-    with_run(context, |core, run| {
-        if run.finish(Token::from_bits(as_number(token)), outcome) {
-            core.mark();
+    current::record(as_number(context), |core, member| {
+        if let Some(instance) = (member as &dyn Any).downcast_ref::<Instance>() {
+            instance.with_run(|run| {
+                if run.finish(Token::from_bits(as_number(token)), outcome) {
+                    core.mark();
+                }
+            });
         }
     });
 }
@@ -96,48 +100,38 @@ unsafe extern "C" fn receive_failed(task: *mut doca_rdma_task_receive, token: do
     finish(context, token, Outcome { arrival: Arrival::Unknown, ..Outcome::failed(code) });
 }
 
-/// A load that did not go into flight, and why.
-pub(crate) type Back = (Error, Load);
-
 impl Run {
-    /// Submits a send from a held slot. The load comes back with an error.
-    pub(crate) fn submit_send(
-        &self,
-        token: Token,
-        link: Link,
-        mut load: Load,
-    ) -> std::result::Result<(), Back> {
-        let source = load.as_source();
-        // SAFETY: the slot is held, so its task is not in flight; the context runs, so task and handle are alive; the
+    /// Submits a send whose buffer is in the slab.
+    pub(crate) fn submit_send(&self, token: Token, link: Link, source: *mut doca_buf) -> Result<()> {
+        // SAFETY: the slot was free, so its task is not in flight; the context runs, so task and handle are alive; the
         // table has valid connections only; the buffer stays in the slab until the callback.
-        let task = unsafe {
-            match self.tasks().get(token) {
+        unsafe {
+            let task = match self.tasks().get(token) {
                 Some(task) => {
                     let send = task.own.as_ptr().cast();
                     doca_sys::doca_rdma_task_send_set_rdma_connection(send, link.as_ptr());
                     doca_sys::doca_rdma_task_send_set_src_buf(send, source);
-                    Ok(task)
+                    task
                 }
-                None => self.new_send(token, link, source),
-            }
-        };
-        self.launch(token, task, load)
+                None => self.new_send(token, link, source)?,
+            };
+            task::submit(task)
+        }
     }
 
-    /// Submits a receive from a held slot. The load comes back with an error.
-    pub(crate) fn submit_receive(&self, token: Token, mut load: Load) -> std::result::Result<(), Back> {
-        let destination = load.as_destination();
+    /// Submits a receive whose buffer is in the slab.
+    pub(crate) fn submit_receive(&self, token: Token, destination: *mut doca_buf) -> Result<()> {
         // SAFETY: as for sends.
-        let task = unsafe {
-            match self.tasks().get(token) {
+        unsafe {
+            let task = match self.tasks().get(token) {
                 Some(task) => {
                     doca_sys::doca_rdma_task_receive_set_dst_buf(task.own.as_ptr().cast(), destination);
-                    Ok(task)
+                    task
                 }
-                None => self.new_receive(token, destination),
-            }
-        };
-        self.launch(token, task, load)
+                None => self.new_receive(token, destination)?,
+            };
+            task::submit(task)
+        }
     }
 
     /// The first task of a slot: from DOCA's pool.
@@ -192,21 +186,6 @@ impl Run {
         let task = task.map(|(own, common)| Task { own, common }).ok_or_else(|| null(call))?;
         self.tasks().put(token, task);
         Ok(task)
-    }
-
-    /// Puts the load into the slab and the task into flight.
-    fn launch(&self, token: Token, task: Result<Task>, load: Load) -> std::result::Result<(), Back> {
-        let task = match task {
-            Ok(task) => task,
-            Err(error) => return Err((error, load)),
-        };
-        self.slab().borrow_mut().launch(token, load);
-        // SAFETY: a live task that is not in flight. Its buffer and connection are valid: the buffer is in the slab
-        // until the callback, and the library outlives its connections.
-        unsafe { task::submit(task) }.map_err(|error| {
-            let load = self.slab().borrow_mut().cancel(token).unwrap_or_default();
-            (error, load)
-        })
     }
 
     /// Frees the tasks that are not in flight.
