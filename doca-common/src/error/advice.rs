@@ -14,7 +14,8 @@ const REMOTE_FAILED: &str = "in this order: the peer's memory lacks the RDMA_* f
                              range lies outside what was exported, the memory was unregistered or the descriptor is \
                              stale, the peer is gone, the GIDs cannot reach each other";
 /// What a device lacks that cannot control a storage target.
-const NO_STA: &str = "that it is a physical function of a BlueField-3 or newer whose firmware lets it run DPA programs";
+const NO_STA: &str =
+    "that it is a physical function of a BlueField-3 or newer whose firmware lets it run DPA programs";
 
 #[rustfmt::skip]
 const BY_CALL: &[Row] = &[
