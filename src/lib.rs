@@ -68,7 +68,7 @@
 #![forbid(unsafe_code)]
 
 pub use doca_common::{
-    Access, Buffer, Code, Descriptor, Device, DeviceInfo, Error, Failed, Frozen, Kind, Layer, Memory,
+    Access, Buffer, Chain, Code, Descriptor, Device, DeviceInfo, Error, Failed, Frozen, Kind, Layer, Memory,
     PrivateMemory, ProgressEngine, Refusal, Result, SharedBuffer, SharedMemory, access, buffer, caps,
     context, device, engine, error, log, memory, version,
 };

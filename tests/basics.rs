@@ -5,7 +5,7 @@ mod support;
 use doca::memory::Heap;
 use doca::rdma::gid::{self, Protocol};
 use doca::rdma::{Rdma, ReceiveTask, SendTask, caps};
-use doca::{Access, Device, DeviceInfo, Kind, Memory, ProgressEngine, Refusal};
+use doca::{Access, Chain, Device, DeviceInfo, Kind, Memory, ProgressEngine, Refusal};
 use std::os::fd::{AsFd, AsRawFd};
 use std::time::Duration;
 use support::{LIMIT, Pair, device};
@@ -205,6 +205,60 @@ fn messages_without_bytes_arrive() {
     left.sends.submit(&left.connection, empty).unwrap().wait_for(LIMIT).unwrap();
     assert_eq!(nothing.wait_for(LIMIT).unwrap().message_len(), 0);
     assert!(something.wait_for(LIMIT).unwrap().buffer.is_empty());
+}
+
+#[test]
+fn chains_are_gathered_and_scattered_within_their_limits() {
+    let engine = ProgressEngine::new().unwrap();
+    let memory = Memory::zeroed(4096).unwrap().private(&device()).unwrap();
+    let chain = |sizes: &[usize]| {
+        let mut buffers = sizes.iter().map(|&size| memory.take(size).unwrap());
+        let mut chain = Chain::new(buffers.next().unwrap());
+        for buffer in buffers {
+            chain.push(buffer).unwrap();
+        }
+        chain
+    };
+    let mut left = Rdma::configure(&device()).unwrap();
+    left.set_max_send_buf_list_len(3).unwrap();
+    let mut right = Rdma::configure(&device()).unwrap();
+    right.set_receive_buf_list_len(2).unwrap();
+    let (sends, receives) = (left.enable::<SendTask>(2).unwrap(), right.enable::<ReceiveTask>(2).unwrap());
+    let left = left.start(&engine).unwrap().running().unwrap();
+    let right = right.start(&engine).unwrap().running().unwrap();
+    let ((to_right, for_right), (to_left, for_left)) = (left.export().unwrap(), right.export().unwrap());
+    let (to_right, _to_left) = (to_right.connect(for_left).unwrap(), to_left.connect(for_right).unwrap());
+    let (sends, receives) = (left.queue(sends).unwrap(), right.queue(receives).unwrap());
+
+    let mut source = chain(&[3, 10, 5]);
+    source.data_mut(0).copy_from_slice(b"one");
+    source.set_len(1, 4).unwrap();
+    source.data_mut(1).copy_from_slice(b" two");
+    source.data_mut(2).copy_from_slice(b" more");
+    assert_eq!((source.len(), source.num_buffers()), (12, 3));
+    let mut destination = chain(&[5, 20]);
+    for _ in 0..3 {
+        let mut receive = receives.submit(destination).unwrap();
+        source = sends.submit(&to_right, source).unwrap().wait_for(LIMIT).unwrap();
+        destination = receive.wait_for(LIMIT).unwrap().buffer;
+        let parts: Vec<&[u8]> = destination.buffers().iter().map(|buffer| &buffer[..]).collect();
+        assert_eq!(parts, [&b"one t"[..], b"wo more"]);
+    }
+    for (refused, limit) in [
+        (sends.submit(&to_right, chain(&[1; 4])).map(drop).unwrap_err(), "max_send_buf_list_len = "),
+        (receives.submit(chain(&[1; 40])).map(drop).unwrap_err(), "receive_buf_list_len = "),
+    ] {
+        assert_eq!(refused.error.refusal(), Some(Refusal::TooLong));
+        assert!(refused.to_string().contains(limit), "{refused}");
+    }
+    // Taken apart, the buffers are what they were before.
+    let [first, second] = <[_; 2]>::try_from(destination.into_buffers()).unwrap();
+    let mut receive = receives.submit(second).unwrap();
+    sends.submit(&to_right, first).unwrap().wait_for(LIMIT).unwrap();
+    assert_eq!(&receive.wait_for(LIMIT).unwrap().buffer[..], b"one t");
+    drop(source);
+    assert_eq!(memory.take(4096).unwrap().len(), 4096, "all came back");
+    assert_eq!(support::log::warnings(), Vec::<String>::new());
 }
 
 #[test]

@@ -3,6 +3,7 @@
 //! A buffer has a capacity and, in it, data. Sending sends the data; receiving uses the whole capacity, and the data
 //! is then what arrived. So a received buffer can be sent back as it is, and received into again.
 
+use crate::chain::Chain;
 use crate::error::{Error, Refusal, Result};
 use crate::raw::map::{Piece, Region};
 use std::fmt;
@@ -146,16 +147,29 @@ pub enum Load {
     Shared(SharedBuffer),
     /// A source that other tasks may have too.
     Frozen(Frozen),
+    /// Several private buffers.
+    Chain(Chain),
 }
 
 impl Load {
-    /// The region of the buffer, for checks.
-    pub fn region(&self) -> Option<&Region> {
+    /// The regions of the buffers, for checks.
+    pub fn regions(&self) -> impl Iterator<Item = &Region> {
+        let (one, many): (Option<&Piece>, &[Buffer]) = match self {
+            Load::Nothing => (None, &[]),
+            Load::Private(buffer) => (Some(&buffer.piece), &[]),
+            Load::Shared(buffer) => (Some(&buffer.piece), &[]),
+            Load::Frozen(buffer) => (Some(&buffer.0.piece), &[]),
+            Load::Chain(chain) => (None, chain.buffers()),
+        };
+        one.into_iter().chain(many.iter().map(|buffer| &buffer.piece)).map(|piece| &**piece.region())
+    }
+
+    /// How many buffers it has.
+    pub fn num_buffers(&self) -> usize {
         match self {
-            Load::Nothing => None,
-            Load::Private(buffer) => Some(buffer.piece.region()),
-            Load::Shared(buffer) => Some(buffer.piece.region()),
-            Load::Frozen(buffer) => Some(buffer.0.piece.region()),
+            Load::Nothing => 0,
+            Load::Private(_) | Load::Shared(_) | Load::Frozen(_) => 1,
+            Load::Chain(chain) => chain.num_buffers(),
         }
     }
 
@@ -166,6 +180,7 @@ impl Load {
             Load::Private(buffer) => buffer.len(),
             Load::Shared(buffer) => buffer.len(),
             Load::Frozen(buffer) => buffer.len(),
+            Load::Chain(chain) => chain.len(),
         }
     }
 
@@ -181,6 +196,7 @@ impl Load {
             Load::Private(buffer) => buffer.piece.as_source(),
             Load::Shared(buffer) => buffer.piece.as_source(),
             Load::Frozen(buffer) => buffer.0.piece.as_is(),
+            Load::Chain(chain) => chain.as_source(),
         }
     }
 
@@ -190,6 +206,7 @@ impl Load {
             Load::Nothing | Load::Frozen(_) => std::ptr::null_mut(),
             Load::Private(buffer) => buffer.piece.as_destination(),
             Load::Shared(buffer) => buffer.piece.as_destination(),
+            Load::Chain(chain) => chain.as_destination(),
         }
     }
 
@@ -199,6 +216,7 @@ impl Load {
             Load::Nothing | Load::Frozen(_) => {}
             Load::Private(buffer) => buffer.piece.filled(len),
             Load::Shared(buffer) => buffer.piece.filled(len),
+            Load::Chain(chain) => chain.filled(len),
         }
     }
 }
@@ -210,6 +228,7 @@ impl Load {
             Load::Nothing | Load::Frozen(_) => {}
             Load::Private(buffer) => buffer.piece.disturbed(),
             Load::Shared(buffer) => buffer.piece.disturbed(),
+            Load::Chain(chain) => chain.disturbed(),
         }
     }
 }
@@ -220,9 +239,10 @@ mod sealed {
     impl Sealed for super::Buffer {}
     impl Sealed for super::SharedBuffer {}
     impl Sealed for super::Frozen {}
+    impl Sealed for super::Chain {}
 }
 
-/// What can be handed to a task: a buffer, a shared buffer, a frozen one, or `()` for none.
+/// What can be handed to a task: a buffer, a shared buffer, a frozen one, a chain, or `()` for none.
 pub trait Payload: sealed::Sealed + Sized {
     /// Hands it over.
     fn into_load(self) -> Load;
@@ -259,6 +279,7 @@ macro_rules! payload {
 payload!(Buffer, Private);
 payload!(SharedBuffer, Shared);
 payload!(Frozen, Frozen);
+payload!(Chain, Chain);
 
 /// An empty message, or a receive for messages without bytes.
 impl Payload for () {
@@ -275,3 +296,4 @@ impl Source for () {}
 impl Destination for () {}
 impl Destination for Buffer {}
 impl Destination for SharedBuffer {}
+impl Destination for Chain {}

@@ -5,6 +5,7 @@
 //! | [`device`] | the devices of this machine, and how one is chosen |
 //! | [`memory`] | memory that devices may reach, private to this program or shared with peers |
 //! | [`buffer`] | pieces of memory that tasks take by value and give back |
+//! | [`chain`] | several buffers as one message |
 //! | [`engine`] | the progress engine: polling, waiting, a descriptor for event loops |
 //! | [`context`] | the states that every DOCA context goes through |
 //! | [`error`] | errors with DOCA's own words and the next thing to check |
@@ -26,6 +27,7 @@
 pub mod access;
 pub mod buffer;
 pub mod caps;
+pub mod chain;
 pub mod context;
 pub mod descriptor;
 pub mod device;
@@ -40,6 +42,7 @@ pub mod version;
 
 pub use access::Access;
 pub use buffer::{Buffer, Frozen, SharedBuffer};
+pub use chain::Chain;
 pub use descriptor::Descriptor;
 pub use device::{Device, DeviceInfo};
 pub use engine::ProgressEngine;

@@ -121,13 +121,17 @@ impl Run {
 
     /// Refuses a buffer that this context cannot use, as DOCA would not.
     pub(crate) fn check(&self, call: &'static str, load: &Load, written: bool) -> Result<()> {
-        let Some(region) = load.region() else { return Ok(()) };
-        if region.device() != self.instance.device() {
-            return Err(Error::refused(call, Refusal::OtherDevice));
+        for region in load.regions() {
+            if region.device() != self.instance.device() {
+                return Err(Error::refused(call, Refusal::OtherDevice));
+            }
+            if written && !region.access().contains(Access::LOCAL_READ_WRITE) {
+                let text = "the local memory lacks LOCAL_READ_WRITE (first column of the permission matrix)";
+                return Err(Error::refused(call, Refusal::Permissions).with(text));
+            }
         }
-        if written && !region.access().contains(Access::LOCAL_READ_WRITE) {
-            let text = "the local memory lacks LOCAL_READ_WRITE (first column of the permission matrix)";
-            return Err(Error::refused(call, Refusal::Permissions).with(text));
+        if load.num_buffers() > 1 {
+            self.check_chain(call, load.num_buffers(), written)?;
         }
         if !written && load.len() > self.instance.max_message() {
             let text =
@@ -135,6 +139,20 @@ impl Run {
             return Err(Error::refused(call, Refusal::TooLong).with(text));
         }
         Ok(())
+    }
+
+    /// Refuses a chain that is longer than the context was configured for.
+    fn check_chain(&self, call: &'static str, len: usize, written: bool) -> Result<()> {
+        let handle = self.instance.handle();
+        let (name, most) = if written {
+            ("receive_buf_list_len", handle.receive_buf_list_len()?)
+        } else {
+            ("max_send_buf_list_len", handle.max_send_buf_list_len()?)
+        };
+        if len <= most as usize {
+            return Ok(());
+        }
+        Err(Error::refused(call, Refusal::TooLong).with(format!("a chain of {len} buffers, {name} = {most}")))
     }
 
     /// Notes which connection the task of a slot is on.

@@ -321,6 +321,18 @@ impl Piece {
         self.set = self.len;
     }
 
+    /// Links another buffer, and what is linked to it, behind the chain that this one heads.
+    pub(crate) fn link(&self, next: &Piece) -> Result<()> {
+        // SAFETY: both buffers are ours, heads, and not in flight.
+        unsafe { call!(doca_buf_chain_list(self.buf.as_ptr(), next.buf.as_ptr())) }
+    }
+
+    /// Takes the last buffer off the chain that this one heads.
+    pub(crate) fn unlink(&self, last: &Piece) -> Result<()> {
+        // SAFETY: both buffers are ours and not in flight; the second was linked behind the first.
+        unsafe { call!(doca_buf_unchain_list(self.buf.as_ptr(), last.buf.as_ptr())) }
+    }
+
     /// Notes that the data in C may have any length.
     pub(crate) fn disturbed(&mut self) {
         self.set = usize::MAX;
