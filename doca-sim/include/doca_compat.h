@@ -7,7 +7,12 @@
 #ifndef DOCA_COMPAT_H_
 #define DOCA_COMPAT_H_
 
+#include <doca_config.h>
+#include <assert.h>
 #include <stddef.h>
+#include <stdint.h>
+/* Programs have come to count on these two being here. */
+#include <stdlib.h>
 #include <string.h>
 
 #ifdef __cplusplus

@@ -8,11 +8,23 @@
 #ifndef DOCA_RDMA_H_
 #define DOCA_RDMA_H_
 
+#include <stdbool.h>
 #include <stdint.h>
 #include <stddef.h>
 #include <doca_compat.h>
 #include <doca_error.h>
 #include <doca_types.h>
+
+/* For the bridge from an rdma_cm_id. Without librdmacm's header the pointer is all that is known of it. */
+#if defined(__has_include) && !defined(DOCA_SIM_NO_VERBS_HEADERS)
+#if __has_include(<rdma/rdma_cma.h>)
+#include <rdma/rdma_cma.h>
+#define DOCA_RDMA_HAS_CMA_
+#endif
+#endif
+#ifndef DOCA_RDMA_HAS_CMA_
+struct rdma_cm_id;
+#endif
 
 #ifdef __cplusplus
 extern "C" {
@@ -39,7 +51,6 @@ struct doca_dpa_completion;
 /* Declared elsewhere. */
 struct doca_dev;
 struct doca_ctx;
-struct rdma_cm_id;
 struct doca_devinfo;
 struct doca_rdma_gid;
 struct doca_buf;

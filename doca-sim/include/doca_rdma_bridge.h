@@ -8,6 +8,18 @@
 #include <stddef.h>
 #include <doca_compat.h>
 #include <doca_error.h>
+#include <doca_types.h>
+
+/* For protection domains. Without libibverbs' header the pointer is all that is known of one. */
+#if defined(__has_include) && !defined(DOCA_SIM_NO_VERBS_HEADERS)
+#if __has_include(<infiniband/verbs.h>)
+#include <infiniband/verbs.h>
+#define DOCA_RDMA_BRIDGE_HAS_VERBS_
+#endif
+#endif
+#ifndef DOCA_RDMA_BRIDGE_HAS_VERBS_
+struct ibv_pd;
+#endif
 
 #ifdef __cplusplus
 extern "C" {
@@ -15,7 +27,6 @@ extern "C" {
 
 /* Declared elsewhere. */
 struct doca_dev;
-struct ibv_pd;
 struct doca_buf;
 struct doca_mmap;
 

@@ -40,6 +40,8 @@ pub(crate) fn generate(
         .formatter(Formatter::Prettyplease)
         .clang_args(cflags)
         .clang_arg("-DDOCA_ALLOW_EXPERIMENTAL_API")
+        // The simulator's headers then do with forward declarations, and the bindings do not depend on what is installed.
+        .clang_arg("-DDOCA_SIM_NO_VERBS_HEADERS")
         // Callers bring their own bindings of libc, verbs and librdmacm; `src/foreign.rs` has the names.
         .blocklist_type("FILE|_IO_.*|__off.*|ibv_pd|rdma_cm_id")
         .parse_callbacks(Box::new(Unsigned))
