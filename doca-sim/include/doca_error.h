@@ -4,6 +4,7 @@
 #ifndef DOCA_ERROR_H_
 #define DOCA_ERROR_H_
 
+#include <doca_common_defines.h>
 #include <doca_compat.h>
 
 #ifdef __cplusplus
@@ -11,7 +12,7 @@ extern "C" {
 #endif
 
 /* Whether a result is an error; compilers are told that it seldom is. */
-#define DOCA_IS_ERROR(result) (__builtin_expect(!!((result) != DOCA_SUCCESS), 0))
+#define DOCA_IS_ERROR(result) (doca_unlikely((result) != DOCA_SUCCESS))
 
 /* Keeps the first error of several calls. */
 #define DOCA_ERROR_PROPAGATE(result, next) ((result) = (result) == DOCA_SUCCESS ? (next) : (result))

@@ -99,7 +99,8 @@ pub(crate) fn soname(name: &str) -> String {
 }
 
 /// Headers that are in the SDK and hold macros only.
-pub(crate) const MACRO_HEADERS: &[&str] = &["doca_compat"];
+pub(crate) const MACRO_HEADERS: &[&str] =
+    &["doca_config", "doca_common_defines", "doca_compat", "doca_bitfield"];
 
 /// The name of the engine's shared object, which every public library needs.
 pub(crate) const ENGINE: &str = "libdoca_sim.so.1";
