@@ -34,6 +34,7 @@ pub mod pe;
 pub mod pool;
 pub mod profile;
 pub mod rdma;
+mod sleeper;
 pub mod sta;
 pub mod sync_event;
 pub mod task;

@@ -3,11 +3,10 @@
 use crate::code::{Code, Res};
 use crate::ctx::{Context, Ctx};
 use crate::entry::{Object, Tag};
-use crate::fabric::shm::os;
 use crate::log;
+use crate::sleeper::Sleeper;
 use crate::watchdog::Pulse;
 use std::cell::{Cell, OnceCell, RefCell};
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -131,7 +130,7 @@ impl Pe {
 
     /// `doca_pe_get_notification_handle`
     pub fn handle(&self) -> Res<i32> {
-        Ok(self.sleeper()?.epoll.as_raw_fd())
+        Ok(self.sleeper()?.fd())
     }
 
     /// `doca_pe_request_notification`: from now on the handle becomes readable when there is work.
@@ -191,102 +190,5 @@ impl<'a> Dispatching<'a> {
 impl Drop for Dispatching<'_> {
     fn drop(&mut self) {
         self.0.set(false);
-    }
-}
-
-/// The descriptors behind a notification handle: one epoll over a pipe (work), a timer (timeouts) and the pidfds of peers
-/// (their end).
-struct Sleeper {
-    epoll: OwnedFd,
-    timer: OwnedFd,
-    pipe: [OwnedFd; 2],
-    watched: RefCell<Vec<i32>>,
-}
-
-impl Sleeper {
-    fn new() -> Res<Sleeper> {
-        let own = |fd: i32, what: &str| {
-            if fd < 0 {
-                return Err(os(what));
-            }
-            // SAFETY: a new descriptor that nobody else owns.
-            Ok(unsafe { OwnedFd::from_raw_fd(fd) })
-        };
-        let mut ends = [0; 2];
-        // SAFETY: plain system calls that write two integers.
-        if unsafe { libc::pipe2(ends.as_mut_ptr(), libc::O_CLOEXEC | libc::O_NONBLOCK) } < 0 {
-            return Err(os("pipe2"));
-        }
-        let pipe = [own(ends[0], "pipe2")?, own(ends[1], "pipe2")?];
-        // SAFETY: plain system call.
-        let epoll = own(unsafe { libc::epoll_create1(libc::EPOLL_CLOEXEC) }, "epoll_create1")?;
-        let flags = libc::TFD_CLOEXEC | libc::TFD_NONBLOCK;
-        // SAFETY: plain system call.
-        let timer = own(unsafe { libc::timerfd_create(libc::CLOCK_MONOTONIC, flags) }, "timerfd_create")?;
-        let sleeper = Sleeper { epoll, timer, pipe, watched: RefCell::new(Vec::new()) };
-        sleeper.add(sleeper.pipe[0].as_raw_fd())?;
-        sleeper.add(sleeper.timer.as_raw_fd())?;
-        Ok(sleeper)
-    }
-
-    fn add(&self, fd: i32) -> Res {
-        let mut event = libc::epoll_event { events: libc::EPOLLIN as u32, u64: fd as u64 };
-        // SAFETY: plain system call on descriptors that are open.
-        if unsafe { libc::epoll_ctl(self.epoll.as_raw_fd(), libc::EPOLL_CTL_ADD, fd, &mut event) } < 0 {
-            let error = std::io::Error::last_os_error();
-            if error.raw_os_error() != Some(libc::EEXIST) {
-                return Err(os("epoll_ctl"));
-            }
-        }
-        Ok(())
-    }
-
-    /// Wakes when this pidfd becomes readable, once: it stays readable for ever after.
-    fn watch(&self, pidfd: i32) {
-        if !self.watched.borrow().contains(&pidfd) && self.add(pidfd).is_ok() {
-            self.watched.borrow_mut().push(pidfd);
-        }
-    }
-
-    fn wake_fd(&self) -> i32 {
-        self.pipe[1].as_raw_fd()
-    }
-
-    fn wake(&self) {
-        // SAFETY: one byte to our own pipe; when it is full, it is readable, which is all we want.
-        unsafe { libc::write(self.wake_fd(), [1u8].as_ptr().cast(), 1) };
-    }
-
-    fn clear(&self) {
-        let mut bytes = [0u8; 64];
-        // SAFETY: reads into a local buffer; the pipe does not block.
-        while unsafe { libc::read(self.pipe[0].as_raw_fd(), bytes.as_mut_ptr().cast(), bytes.len()) } > 0 {}
-        // SAFETY: as above, for the timer.
-        unsafe { libc::read(self.timer.as_raw_fd(), bytes.as_mut_ptr().cast(), 8) };
-        // A pidfd that fired has told what it had to tell; closed ones are no longer there.
-        for fd in self.watched.take() {
-            // SAFETY: plain system call; errors do not matter.
-            unsafe { libc::epoll_ctl(self.epoll.as_raw_fd(), libc::EPOLL_CTL_DEL, fd, std::ptr::null_mut()) };
-        }
-    }
-
-    fn set_deadline(&self, deadline: Option<u64>) -> Res {
-        let at = deadline.unwrap_or(0);
-        let value = libc::timespec {
-            tv_sec: (at / 1_000_000_000) as libc::time_t,
-            tv_nsec: (at % 1_000_000_000) as libc::c_long,
-        };
-        let spec =
-            libc::itimerspec { it_interval: libc::timespec { tv_sec: 0, tv_nsec: 0 }, it_value: value };
-        // SAFETY: plain system call with a valid itimerspec; an all-zero value disarms the timer.
-        let set = unsafe {
-            libc::timerfd_settime(
-                self.timer.as_raw_fd(),
-                libc::TFD_TIMER_ABSTIME,
-                &spec,
-                std::ptr::null_mut(),
-            )
-        };
-        if set < 0 { Err(os("timerfd_settime")) } else { Ok(()) }
     }
 }

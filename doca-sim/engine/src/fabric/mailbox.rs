@@ -26,8 +26,11 @@ pub struct Letter {
     control_context: AtomicU64,
     control_link: AtomicU64,
     to: AtomicU64,
+    offer: AtomicU64,
     device: AtomicU32,
     len: AtomicU32,
+    qp_num: AtomicU32,
+    _pad: AtomicU32,
     data: [AtomicU64; PRIVATE_DATA / 8],
 }
 // SAFETY: atomic integers only (`State` is one).
@@ -40,7 +43,7 @@ pub enum Kind {
     Request = 1,
     /// The server has accepted.
     Reply = 2,
-    /// The server refuses.
+    /// The server refuses; `port` holds the reason, a `REJECT_*`.
     Reject = 3,
     /// The client has seen the reply.
     Ready = 4,
@@ -49,6 +52,74 @@ pub enum Kind {
     /// An access to the addressee's memory was refused; `port` holds the flag, `device` 0 for the context and 1 for
     /// the mmap that lacks it.
     Refused = 6,
+}
+
+/// Nobody listens.
+pub const REJECT_NO_LISTENER: u16 = 8;
+/// No room for another connection.
+pub const REJECT_NO_RESOURCES: u16 = 3;
+/// The program on the other side does not want it.
+pub const REJECT_BY_PROGRAM: u16 = 28;
+
+/// What a side asks for or grants with a request or a reply, for programs to read: nothing here depends on it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Offer {
+    /// RDMA reads and atomics that the sender will answer at once.
+    pub responder_resources: u8,
+    /// RDMA reads and atomics that the sender will have outstanding.
+    pub initiator_depth: u8,
+    /// Whether end-to-end flow control is there.
+    pub flow_control: u8,
+    /// How often lost packets are sent again.
+    pub retry_count: u8,
+    /// How often a receiver that is not ready is tried again.
+    pub rnr_retry_count: u8,
+    /// Whether receives are shared between connections.
+    pub srq: u8,
+    /// The sender's own port.
+    pub port: u16,
+    /// The sender's queue pair.
+    pub qp_num: u32,
+}
+
+impl Offer {
+    fn bits(self) -> u64 {
+        let [low, high] = self.port.to_le_bytes();
+        u64::from_le_bytes([
+            self.responder_resources,
+            self.initiator_depth,
+            self.flow_control,
+            self.retry_count,
+            self.rnr_retry_count,
+            self.srq,
+            low,
+            high,
+        ])
+    }
+
+    fn from_bits(bits: u64, qp_num: u32) -> Offer {
+        let [
+            responder_resources,
+            initiator_depth,
+            flow_control,
+            retry_count,
+            rnr_retry_count,
+            srq,
+            low,
+            high,
+        ] = bits.to_le_bytes();
+        let port = u16::from_le_bytes([low, high]);
+        Offer {
+            responder_resources,
+            initiator_depth,
+            flow_control,
+            retry_count,
+            rnr_retry_count,
+            srq,
+            port,
+            qp_num,
+        }
+    }
 }
 
 /// A mailbox and a name in it.
@@ -80,6 +151,8 @@ pub struct Message {
     pub device: u32,
     /// The port that was asked for.
     pub port: u16,
+    /// What comes with a request or a reply.
+    pub offer: Offer,
     /// Private data.
     pub data: Vec<u8>,
 }
@@ -123,6 +196,8 @@ pub fn post(to: &ContextView, message: &Message) -> Res {
     letter.control_link.store(message.control.link.bits(), SeqCst);
     letter.to.store(message.to.bits(), SeqCst);
     letter.device.store(message.device, SeqCst);
+    letter.offer.store(message.offer.bits(), SeqCst);
+    letter.qp_num.store(message.offer.qp_num, SeqCst);
     let data = &message.data[..message.data.len().min(PRIVATE_DATA)];
     letter.len.store(data.len() as u32, SeqCst);
     for (word, chunk) in letter.data.iter().zip(data.chunks(8)) {
@@ -199,6 +274,7 @@ impl Letter {
             to: LinkId::from_bits(self.to.load(SeqCst)),
             device: self.device.load(SeqCst),
             port: self.port.load(SeqCst) as u16,
+            offer: Offer::from_bits(self.offer.load(SeqCst), self.qp_num.load(SeqCst)),
             data,
         })
     }

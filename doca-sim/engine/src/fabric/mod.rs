@@ -9,12 +9,14 @@
 //! context     one segment for each running context: connections, send queues, receive pool, mailbox
 //! queue       the NIC: executes the head of a send queue, whoever comes by
 //! mailbox     connection-management messages
+//! listener    who takes requests for connections, at which port of which device
 //! descriptor  export descriptors
 //! ```
 
 pub mod clock;
 pub mod context;
 pub mod descriptor;
+pub mod listener;
 pub mod mailbox;
 pub mod network;
 pub mod process;

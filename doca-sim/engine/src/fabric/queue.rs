@@ -562,6 +562,7 @@ fn refuse(ends: &Ends<'_>, receiver: &ContextView, holder: Holder, operation: Op
         to: ends.link.far().link,
         device: holder as u32,
         port: missing as u16,
+        offer: mailbox::Offer::default(),
         data: Vec::new(),
     };
     // A full mailbox loses a line of the log, nothing more.

@@ -13,24 +13,23 @@ use super::running::{EventKind, Running};
 use super::{Addr, Rdma};
 use crate::code::{Code, Res};
 use crate::ctx::{Context, CtxState};
-use crate::fabric::context::{ContextId, ContextView, FarEnd, LinkId, LinkState};
-use crate::fabric::descriptor::{ConnectionDescriptor, ProcessRef};
-use crate::fabric::mailbox::{self, Control, Kind, Message};
+use crate::fabric::context::{ContextView, FarEnd, LinkId, LinkState};
+use crate::fabric::descriptor::ConnectionDescriptor;
+use crate::fabric::listener::{self, Listener};
+use crate::fabric::mailbox::{self, Control, Kind, Message, Offer};
 use crate::fabric::queue::{self, Holder};
-use crate::fabric::{clock, network, process};
+use crate::fabric::{clock, process};
 use crate::log;
-use std::collections::HashMap;
 use std::rc::Rc;
+use std::sync::Arc;
 use std::sync::atomic::Ordering::SeqCst;
-use std::sync::{Arc, Mutex};
 
 /// Private data that librdmacm carries for this port space.
 const MAX_PRIVATE_DATA: usize = 196;
+/// RDMA reads and atomics outstanding on a connection. (Proposed.)
+const READS: u8 = 16;
 /// A server may think about a request for this many request timeouts. (Proposed.)
 const PATIENCE: u64 = 10;
-
-/// This process's listeners, which it must not look up in the network: see `fabric::network`.
-static LISTENERS: Mutex<Option<HashMap<(u32, u16), ContextId>>> = Mutex::new(None);
 
 fn running_or_starting(rdma: &Rdma) -> Res<Rc<Running>> {
     match rdma.ctx().state() {
@@ -97,21 +96,12 @@ impl Rdma {
         if running.listeners.borrow().iter().any(|(known, _)| *known == port) {
             return Err(Code::BAD_STATE);
         }
-        let me = process::local()?.reference();
-        let context = running.view().id();
-        let text = format!(
-            "{} {} {:x} {:x} {} {}\n",
-            me.pid, me.salt, me.token[0], me.token[1], context.index, context.generation
-        );
         let device = self.device_index();
-        let claim = process::network()?.claim_listener(device, port, &text).map_err(|code| {
+        let listener = Listener::claim(device, port, running.view().id()).map_err(|code| {
             log::error!("port {port} of {} cannot be listened on: {code:?}", self.device().ibdev);
             Code::CONNECTION_ABORTED
         })?;
-        if let Ok(mut listeners) = LISTENERS.lock() {
-            listeners.get_or_insert_default().insert((device, port), context);
-        }
-        running.listeners.borrow_mut().push((port, claim));
+        running.listeners.borrow_mut().push((port, listener));
         log::debug!("listening on port {port} of {}", self.device().ibdev);
         Ok(())
     }
@@ -242,23 +232,20 @@ fn join(running: &Running, connection: &Connection, far: Far) -> Res {
 }
 
 fn find_listener(addr: &Addr) -> Option<Far> {
-    let device = addr.resolve()?;
-    let nowhere = LinkId { index: 0, generation: 0 };
-    let network = process::network().ok()?;
-    let path = network.listener_path(device, addr.port());
-    if network::is_ours(&path) {
-        let context = *LISTENERS.lock().ok()?.as_ref()?.get(&(device, addr.port()))?;
-        return Some(Far::plain(process::local().ok()?.reference(), context, nowhere));
+    let found = listener::find(addr.resolve()?, addr.port())?;
+    Some(Far::plain(found.process, found.context, found.link))
+}
+
+/// What this side lets a program that reads events of librdmacm know.
+fn offer(rdma: &Rdma, connection: &Connection) -> Offer {
+    Offer {
+        responder_resources: READS,
+        initiator_depth: READS,
+        retry_count: 7,
+        rnr_retry_count: rdma.properties.rnr_retry_count.get(),
+        qp_num: connection.id().index + 1,
+        ..Offer::default()
     }
-    let (text, _witness) = network::read_published(&path).ok()?;
-    let mut words = text.split_ascii_whitespace();
-    let pid = words.next()?.parse().ok()?;
-    let salt = words.next()?.parse().ok()?;
-    let mut token = || u64::from_str_radix(words.next()?, 16).ok();
-    let token = [token()?, token()?];
-    let index = words.next()?.parse().ok()?;
-    let generation = words.next()?.parse().ok()?;
-    Some(Far::plain(ProcessRef { pid, salt, token }, ContextId { index, generation }, nowhere))
 }
 
 fn message(
@@ -279,6 +266,7 @@ fn message(
         to: connection.far().map_or(LinkId { index: 0, generation: 0 }, |far| far.control.link),
         device: rdma.device_index(),
         port,
+        offer: offer(rdma, connection),
         data: data.to_vec(),
     })
 }
@@ -292,14 +280,14 @@ fn send(running: &Running, to: Arc<ContextView>, message: Message) {
 
 /// Tells the far end that the connection is over, as far as it knows of it.
 pub fn farewell(running: &Running, connection: &Connection) {
-    let kind = match connection.state() {
-        ConnState::Requested => Kind::Reject,
-        ConnState::Accepted | ConnState::Established => Kind::Disconnect,
+    let (kind, reason) = match connection.state() {
+        ConnState::Requested => (Kind::Reject, mailbox::REJECT_BY_PROGRAM),
+        ConnState::Accepted | ConnState::Established => (Kind::Disconnect, 0),
         _ => return,
     };
     let Some(rdma) = connection.owner().upgrade() else { return };
     if let Some(view) = connection.far_mailbox()
-        && let Ok(letter) = message(&rdma, running, connection, kind, 0, &[])
+        && let Ok(letter) = message(&rdma, running, connection, kind, reason, &[])
     {
         send(running, view, letter);
     }
@@ -334,12 +322,8 @@ pub fn peer_died(running: &Running, connection: &Rc<Connection>) {
 /// Handles a letter. What does not fit the state of things is dropped: letters may come late.
 pub fn receive(rdma: &Rdma, running: &Running, letter: Message) {
     log::trace!("received {:?} for connection {}", letter.kind, letter.to.index);
-    let far = Far {
-        process: letter.process,
-        context: letter.context,
-        link: letter.from,
-        control: letter.control,
-    };
+    let far =
+        Far { process: letter.process, context: letter.context, link: letter.from, control: letter.control };
     if letter.kind == Kind::Request {
         return request(rdma, running, far, letter.port);
     }
@@ -378,7 +362,7 @@ pub fn receive(rdma: &Rdma, running: &Running, letter: Message) {
 
 fn request(rdma: &Rdma, running: &Running, far: Far, port: u16) {
     let view = || process::attach(far.process).and_then(|process| process.context(far.control.context));
-    let refuse = |why: &str| {
+    let refuse = |reason: u16, why: &str| {
         log::warning!("connection request refused: {why}");
         let me = process::local().map(|process| process.reference());
         if let (Ok(view), Ok(me)) = (view(), me) {
@@ -391,7 +375,8 @@ fn request(rdma: &Rdma, running: &Running, far: Far, port: u16) {
                 control: Control { context: running.view().id(), link: nobody },
                 to: far.control.link,
                 device: rdma.device_index(),
-                port,
+                port: reason,
+                offer: Offer::default(),
                 data: Vec::new(),
             };
             send(running, view, letter);
@@ -399,13 +384,16 @@ fn request(rdma: &Rdma, running: &Running, far: Far, port: u16) {
     };
     let listens = running.listeners.borrow().iter().any(|(known, _)| *known == port);
     if !listens || rdma.ctx().state() != CtxState::Running {
-        return refuse("this port is not listened on any more");
+        return refuse(mailbox::REJECT_NO_LISTENER, "this port is not listened on any more");
     }
     if rdma.cm.get().and_then(|callbacks| callbacks.request).is_none() {
-        return refuse("no connection request callback is set");
+        return refuse(mailbox::REJECT_BY_PROGRAM, "no connection request callback is set");
     }
     let Ok(connection) = running.new_connection(Origin::Server, ConnState::Requested) else {
-        return refuse("all connections are in use: raise doca_rdma_set_max_num_connections");
+        return refuse(
+            mailbox::REJECT_NO_RESOURCES,
+            "all connections are in use: raise doca_rdma_set_max_num_connections",
+        );
     };
     connection.set_far(far);
     if let Ok(addr) = Addr::of_listener(rdma.device(), port) {

@@ -4,11 +4,12 @@ use super::connection::{ConnState, Connection, Origin};
 use super::{KINDS, Rdma, cm};
 use crate::code::{Code, Res};
 use crate::ctx::{Context, CtxState};
+use crate::fabric::clock;
 use crate::fabric::context::{self, ContextView, LinkId, LinkState, Sizes};
+use crate::fabric::listener::Listener;
 use crate::fabric::mailbox::{self, Message};
 use crate::fabric::process::{self, ContextPlace};
 use crate::fabric::queue::{self, Head, Outcome, Received, Wait};
-use crate::fabric::{clock, network};
 use crate::log;
 use crate::profile;
 use crate::task::{Pool, Task};
@@ -63,7 +64,7 @@ pub struct Running {
     /// Letters that did not fit into a mailbox.
     pub outbox: RefCell<VecDeque<(Arc<ContextView>, Message)>>,
     /// Ports that the program listens on.
-    pub listeners: RefCell<Vec<(u16, network::Claim)>>,
+    pub listeners: RefCell<Vec<(u16, Listener)>>,
     /// Which link's sends are reported next.
     send_turn: Cell<u32>,
     receives_first: Cell<bool>,
