@@ -2,6 +2,7 @@
 //! becomes a code, and how a panic stops here.
 
 use crate::code::{Code, Res};
+use std::any::Any;
 use std::ffi::c_char;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -186,10 +187,23 @@ pub fn boundary_or<T>(name: &'static str, fallback: T, body: impl FnOnce() -> T)
 fn guard<T>(name: &'static str, fallback: T, body: impl FnOnce() -> T) -> T {
     match catch_unwind(AssertUnwindSafe(body)) {
         Ok(value) => value,
-        Err(_) => {
-            crate::log::error!("{name}: internal error of the simulator, please report it");
+        Err(panic) => {
+            crate::log::error!("{name}: {}", explain(&*panic));
             fallback
         }
+    }
+}
+
+/// What a panic in an entry means. No cell of an object is borrowed while user code runs, so whoever meets a
+/// borrowed one is a second thread.
+fn explain(panic: &(dyn Any + Send)) -> &'static str {
+    let text = panic.downcast_ref::<&str>().copied();
+    let text = text.or_else(|| panic.downcast_ref::<String>().map(String::as_str)).unwrap_or_default();
+    if text.contains("already") && text.contains("borrowed") {
+        "called while another thread was using the same object; a progress engine, its contexts, connections, \
+         tasks and buffers are for one thread at a time"
+    } else {
+        "internal error of the simulator, please report it"
     }
 }
 
@@ -250,5 +264,31 @@ mod as_c_does {
         fn from(text: *const std::ffi::c_char) -> Self {
             Text(text)
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::explain;
+    use std::cell::RefCell;
+    use std::panic::catch_unwind;
+
+    #[test]
+    fn a_second_thread_is_told_from_an_internal_error() {
+        let explained = |body: fn()| explain(&*catch_unwind(body).expect_err("it panics"));
+        let while_written = explained(|| {
+            let cell = RefCell::new(0);
+            let _first = cell.borrow_mut();
+            let _second = cell.borrow();
+        });
+        let while_read = explained(|| {
+            let cell = RefCell::new(0);
+            let _first = cell.borrow();
+            let _second = cell.borrow_mut();
+        });
+        for text in [while_written, while_read] {
+            assert!(text.contains("another thread"), "{text}");
+        }
+        assert!(explained(|| panic!("index {} out of bounds", 3)).contains("internal error"));
     }
 }

@@ -7,6 +7,7 @@ use crate::log;
 use crate::sleeper::Sleeper;
 use crate::watchdog::Pulse;
 use std::cell::{Cell, OnceCell, RefCell};
+use std::os::fd::AsFd;
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -140,6 +141,7 @@ impl Pe {
             sleeper.clear();
         }
         self.armed.set(true);
+        self.pulse.arm(sleeper.as_fd());
         let contexts = self.contexts.borrow();
         let mut deadline: Option<u64> = None;
         for owner in contexts.iter() {
@@ -158,6 +160,7 @@ impl Pe {
     pub fn clear_notification(&self) -> Res {
         self.sleeper()?.clear();
         self.armed.set(false);
+        self.pulse.disarm();
         for owner in self.contexts.borrow().iter() {
             owner.disarm();
         }

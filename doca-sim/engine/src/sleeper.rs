@@ -3,7 +3,7 @@
 use crate::code::Res;
 use crate::fabric::shm::os;
 use std::cell::RefCell;
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 
 /// One epoll over a pipe (work), a timer (timeouts) and the pidfds of peers (their end): behind the notification handle of
 /// a progress engine, and behind an event channel.
@@ -110,5 +110,11 @@ impl Sleeper {
             )
         };
         if set < 0 { Err(os("timerfd_settime")) } else { Ok(()) }
+    }
+}
+
+impl AsFd for Sleeper {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.epoll.as_fd()
     }
 }

@@ -5,8 +5,9 @@
 
 use crate::fabric::clock;
 use crate::log;
+use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd};
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::Relaxed};
-use std::sync::{Arc, Mutex, Once, Weak};
+use std::sync::{Arc, Mutex, Once, OnceLock, Weak};
 use std::time::Duration;
 
 /// How long tasks may be in flight without progress before a line is logged.
@@ -21,6 +22,9 @@ pub struct Pulse {
     in_flight: AtomicUsize,
     watched: AtomicBool,
     ended: AtomicBool,
+    /// Whether the program has asked to be woken, and the descriptor that would wake it.
+    armed: AtomicBool,
+    handle: OnceLock<OwnedFd>,
 }
 
 struct Watched {
@@ -57,10 +61,36 @@ impl Pulse {
         }
     }
 
+    /// The program has asked to be woken when this handle becomes readable.
+    pub fn arm(&self, handle: BorrowedFd) {
+        if self.handle.get().is_none()
+            && let Ok(own) = handle.try_clone_to_owned()
+        {
+            let _ = self.handle.set(own);
+        }
+        self.armed.store(true, Relaxed);
+    }
+
+    /// The program is awake.
+    pub fn disarm(&self) {
+        self.armed.store(false, Relaxed);
+    }
+
+    /// Whether the program rightly waits: it asked to be woken, and there is nothing to wake it for.
+    fn sleeps(&self) -> bool {
+        self.armed.load(Relaxed) && self.handle.get().is_some_and(|handle| !readable(handle))
+    }
+
     /// The engine is gone.
     pub fn end(&self) {
         self.ended.store(true, Relaxed);
     }
+}
+
+fn readable(handle: &OwnedFd) -> bool {
+    let mut one = libc::pollfd { fd: handle.as_raw_fd(), events: libc::POLLIN, revents: 0 };
+    // SAFETY: one structure of ours, during the call.
+    unsafe { libc::poll(&mut one, 1, 0) > 0 }
 }
 
 fn start() {
@@ -92,7 +122,7 @@ fn look() {
     watched.retain_mut(|entry| {
         let Some(pulse) = entry.pulse.upgrade() else { return false };
         let (beats, in_flight) = (pulse.beats.load(Relaxed), pulse.in_flight.load(Relaxed));
-        if beats != entry.beats || in_flight == 0 {
+        if beats != entry.beats || in_flight == 0 || pulse.sleeps() {
             *entry = Watched { pulse: entry.pulse.clone(), beats, since: now, told: false };
         } else if !entry.told && now.saturating_sub(entry.since) >= PATIENCE {
             entry.told = true;
@@ -103,4 +133,29 @@ fn look() {
         }
         !pulse.ended.load(Relaxed)
     });
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Pulse;
+    use std::io::{Read, Write};
+    use std::os::fd::AsFd;
+    use std::os::unix::net::UnixStream;
+
+    #[test]
+    fn a_program_sleeps_as_long_as_there_is_nothing_to_wake_it_for() {
+        let (mut handle, mut work) = UnixStream::pair().expect("a pair");
+        let pulse = Pulse::default();
+        assert!(!pulse.sleeps(), "it has not asked to be woken");
+
+        pulse.arm(handle.as_fd());
+        assert!(pulse.sleeps());
+        work.write_all(&[1]).expect("written");
+        assert!(!pulse.sleeps(), "it has been woken and does not come");
+
+        handle.read_exact(&mut [0]).expect("read");
+        assert!(pulse.sleeps());
+        pulse.disarm();
+        assert!(!pulse.sleeps(), "it is awake");
+    }
 }
