@@ -2,7 +2,7 @@
 //! the types of the libraries; library crates build their contexts on [`Lifecycle`].
 
 use crate::engine::{Core, MemberId, ProgressEngine};
-use crate::error::{Error, Kind, Refusal, Result};
+use crate::error::{Code, Error, Refusal, Result};
 use crate::raw::context::Ctx;
 use std::any::Any;
 use std::cell::{Cell, OnceCell, RefCell};
@@ -79,6 +79,8 @@ pub struct Lifecycle {
     in_run: Cell<bool>,
     /// Whether the C object was destroyed or given up.
     gone: Cell<bool>,
+    /// Why DOCA did not stop it.
+    failure: RefCell<Option<Error>>,
     engine: OnceCell<Rc<Core>>,
     id: Cell<MemberId>,
     wakers: RefCell<Vec<Waker>>,
@@ -94,6 +96,7 @@ impl Lifecycle {
             stopping: Cell::new(false),
             in_run: Cell::new(false),
             gone: Cell::new(false),
+            failure: RefCell::new(None),
             engine: OnceCell::new(),
             id: Cell::new(MemberId::NONE),
             wakers: RefCell::new(Vec::new()),
@@ -161,6 +164,7 @@ impl Lifecycle {
 
     /// Wants the context to stop. It is done at once if possible, else by progress.
     pub fn request_stop(&self, member: &dyn Member) {
+        self.failure.take();
         self.wish_for(Wish::Stop, member);
     }
 
@@ -218,12 +222,9 @@ impl Lifecycle {
                     self.stopping.set(true);
                     self.refresh();
                 }
-                // The samples of the storage applications take these as "progress and try again".
-                Err(error) if matches!(error.kind(), Kind::Again | Kind::Other) => core.mark(),
-                Err(error) => {
-                    log::warn!("{error}");
-                    self.refresh();
-                }
+                // NVIDIA's storage applications take these as "progress and try again".
+                Err(error) if matches!(error.code(), Some(Code::AGAIN | Code::IN_USE)) => core.mark(),
+                Err(error) => self.refused_to_stop(error),
             }
             if self.state.get() == State::Stopping {
                 member.free_idle_tasks();
@@ -238,6 +239,27 @@ impl Lifecycle {
         if self.wish.get() == Wish::Destroy && self.state.get() == State::Idle {
             self.destroy_now(member);
         }
+    }
+
+    /// DOCA did not stop the context: whoever waits for that is told, and may ask again.
+    fn refused_to_stop(&self, error: Error) {
+        self.refresh();
+        if self.wish.get() == Wish::Stop {
+            self.wish.set(Wish::Live);
+            *self.failure.borrow_mut() = Some(error);
+        } else {
+            log::debug!("{error}");
+        }
+    }
+
+    /// Why DOCA did not stop it, once.
+    pub fn take_failure(&self) -> Option<Error> {
+        self.failure.take()
+    }
+
+    /// Whether DOCA refused to stop it, which was not told yet.
+    pub fn has_failed(&self) -> bool {
+        self.failure.borrow().is_some()
     }
 
     /// Gives the C object up: the engine goes and it could not be stopped.
@@ -309,12 +331,13 @@ pub fn wait_for(
     life.require_alive(call)?;
     let Some(core) = life.engine.get() else { return Ok(()) };
     let there = || match life.state.get() {
-        _ if life.gone.get() => true,
+        _ if life.gone.get() || life.has_failed() => true,
         State::Idle => states.contains(&State::Idle) && life.is_idle(),
         state => states.contains(&state),
     };
     if core.wait(call, deadline, there)? {
-        return life.require_alive(call);
+        life.require_alive(call)?;
+        return life.take_failure().map_or(Ok(()), |error| Err(error.with(life.left())));
     }
     Err(Error::refused(call, Refusal::TimedOut).with(life.left()))
 }

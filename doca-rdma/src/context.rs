@@ -210,7 +210,7 @@ impl Stopping {
     ///
     /// # Errors
     ///
-    /// [`Refusal::InCallback`], [`Refusal::EngineGone`]; what is left comes with it.
+    /// DOCA's if it refused to stop, [`Refusal::InCallback`], [`Refusal::EngineGone`]; what is left comes with it.
     pub fn wait(self) -> std::result::Result<Config, Failed<Left>> {
         self.wait_by(None)
     }
@@ -235,12 +235,15 @@ impl Stopping {
     ///
     /// # Errors
     ///
-    /// [`Refusal::EngineGone`]; nothing is left then.
+    /// DOCA's if it refused to stop; [`Refusal::EngineGone`], nothing is left then.
     pub async fn stopped(self) -> std::result::Result<Config, Failed<Left>> {
         let life: &Lifecycle = self.owner.life();
         let alive = poll_fn(|poller| {
             if life.is_gone() || life.is_idle() {
                 return Poll::Ready(life.require_alive("doca_ctx_stop"));
+            }
+            if let Some(error) = life.take_failure() {
+                return Poll::Ready(Err(error));
             }
             life.watch(poller.waker());
             Poll::Pending
