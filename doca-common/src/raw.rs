@@ -7,6 +7,7 @@ pub mod current;
 pub mod device;
 pub(crate) mod error;
 pub mod foreign;
+pub(crate) mod inventory;
 pub(crate) mod log;
 pub mod map;
 pub(crate) mod memfd;

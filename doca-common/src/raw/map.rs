@@ -6,9 +6,10 @@ use crate::descriptor::Descriptor;
 use crate::device::Device;
 use crate::error::{Code, Error, Kind, Refusal, Result};
 use crate::memory::{Foreign, Ranges};
+use crate::raw::inventory::{Inventories, non_null};
 use crate::raw::memfd::Memfd;
 use crate::version;
-use doca_sys::{doca_buf, doca_buf_inventory, doca_mmap};
+use doca_sys::{doca_buf, doca_mmap};
 use std::mem::ManuallyDrop;
 use std::ptr::{self, NonNull};
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -42,11 +43,8 @@ pub struct Region {
 
 struct Pool {
     ranges: Ranges,
-    /// Each twice as large as the one before; a new one is made when all are used up.
-    inventories: Vec<NonNull<doca_buf_inventory>>,
+    inventories: Inventories,
 }
-
-const FIRST_INVENTORY: usize = 64;
 
 // SAFETY: the map has thread safety enabled, its inventories are used under the mutex only, and the bytes are
 // reached through pieces, which do not overlap.
@@ -72,7 +70,7 @@ impl Region {
             len,
             access,
             device: device.clone(),
-            pool: Mutex::new(Pool { ranges: Ranges::new(len), inventories: Vec::new() }),
+            pool: Mutex::new(Pool { ranges: Ranges::new(len), inventories: Inventories::default() }),
             backing: ManuallyDrop::new(backing),
         })
     }
@@ -107,7 +105,8 @@ impl Region {
             let text = format!("{len} bytes{place} of {} ({} free)", self.len, pool.ranges.free());
             Error::refused("doca_buf_inventory_buf_get_by_args", Refusal::OutOfRange).with(text)
         })?;
-        match self.buffer(&mut pool, offset, len) {
+        // SAFETY: the map is started, and the range lies inside it.
+        match unsafe { pool.inventories.get(self.map, self.at(offset).as_ptr(), len) } {
             Ok(buf) => Ok(Piece { region: self.clone(), buf, offset, capacity: len, len, set: len }),
             Err(error) => {
                 pool.ranges.give(offset, len);
@@ -128,48 +127,6 @@ impl Region {
         unsafe { self.base.add(offset) }
     }
 
-    fn buffer(&self, pool: &mut Pool, offset: usize, len: usize) -> Result<NonNull<doca_buf>> {
-        for &inventory in pool.inventories.iter().rev() {
-            match self.buffer_of(inventory, offset, len) {
-                Err(error) if error.code() == Some(Code::NO_MEMORY) => {}
-                done => return done,
-            }
-        }
-        let size = FIRST_INVENTORY << pool.inventories.len().min(16);
-        let mut inventory = ptr::null_mut();
-        // SAFETY: the out-parameter is a local.
-        unsafe { call!(doca_buf_inventory_create(size, &mut inventory)) }?;
-        let inventory = non_null("doca_buf_inventory_create", inventory)?;
-        pool.inventories.push(inventory);
-        // SAFETY: a live inventory.
-        unsafe { call!(doca_buf_inventory_start(inventory.as_ptr())) }?;
-        self.buffer_of(inventory, offset, len)
-    }
-
-    fn buffer_of(
-        &self,
-        inventory: NonNull<doca_buf_inventory>,
-        offset: usize,
-        len: usize,
-    ) -> Result<NonNull<doca_buf>> {
-        let address = self.at(offset).as_ptr().cast();
-        let mut buf = ptr::null_mut();
-        // SAFETY: inventory and map are started and locked by the caller; the range lies in the map, and the data
-        // is the whole window.
-        unsafe {
-            call!(doca_buf_inventory_buf_get_by_args(
-                inventory.as_ptr(),
-                self.map.as_ptr(),
-                address,
-                len,
-                address,
-                len,
-                &mut buf
-            ))
-        }?;
-        non_null("doca_buf_inventory_buf_get_by_args", buf)
-    }
-
     /// Makes the descriptor by which peers reach the region over RDMA.
     pub(crate) fn export_rdma(&self) -> Result<Descriptor> {
         let (mut bytes, mut len) = (ptr::null(), 0);
@@ -185,10 +142,8 @@ impl Region {
     }
 
     fn unregister(&self) -> Result<()> {
-        for inventory in self.pool().inventories.drain(..) {
-            // SAFETY: made by this region; all its buffers came back, since each held the region.
-            unsafe { call!(doca_buf_inventory_destroy(inventory.as_ptr())) }?;
-        }
+        // All its buffers came back, since each held the region.
+        self.pool().inventories.destroy()?;
         // SAFETY: made by this region and destroyed once; no buffer points into it.
         unsafe { call!(doca_mmap_destroy(self.map.as_ptr())) }
     }
@@ -204,10 +159,6 @@ impl Drop for Region {
             }
         }
     }
-}
-
-fn non_null<T>(call: &'static str, pointer: *mut T) -> Result<NonNull<T>> {
-    NonNull::new(pointer).ok_or_else(|| Error::doca(call, Code::UNEXPECTED))
 }
 
 fn create_map(backing: &Backing, len: usize, device: &Device, access: Access) -> Result<NonNull<doca_mmap>> {
