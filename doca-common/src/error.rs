@@ -114,6 +114,8 @@ pub enum Refusal {
     NotConnected,
     /// The deadline passed. What was waited for goes on.
     TimedOut,
+    /// The object is shared with others, or with tasks in flight.
+    InUse,
     /// The object belongs to another context.
     OtherContext,
     /// The object belongs to another engine.

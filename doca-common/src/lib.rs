@@ -4,6 +4,7 @@
 //! | --- | --- |
 //! | [`device`] | the devices of this machine, and how one is chosen |
 //! | [`memory`] | memory that devices may reach, private to this program or shared with peers |
+//! | [`remote`] | memory of a peer, in ranges and cells that tasks name |
 //! | [`buffer`] | pieces of memory that tasks take by value and give back |
 //! | [`chain`] | several buffers as one message |
 //! | [`engine`] | the progress engine: polling, waiting, a descriptor for event loops |
@@ -37,6 +38,7 @@ pub mod log;
 pub mod memory;
 #[allow(unsafe_code, reason = "the C calls of this crate")]
 pub mod raw;
+pub mod remote;
 pub mod slot;
 pub mod version;
 
@@ -48,3 +50,4 @@ pub use device::{Device, DeviceInfo};
 pub use engine::ProgressEngine;
 pub use error::{Code, Error, Failed, Kind, Layer, Refusal, Result};
 pub use memory::{Memory, PrivateMemory, SharedMemory};
+pub use remote::{RemoteBuffer, RemoteCell, RemoteMemory};

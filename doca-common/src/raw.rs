@@ -12,6 +12,7 @@ pub(crate) mod log;
 pub mod map;
 pub(crate) mod memfd;
 pub(crate) mod pe;
+pub(crate) mod remote;
 pub mod task;
 pub(crate) mod version;
 

@@ -106,6 +106,7 @@ pub(super) fn of_refusal(refusal: Refusal) -> (&'static str, Layer, &'static str
         Refusal::Taken => ("the result was taken before", Program, "the first answer", Kind::BadState),
         Refusal::NotConnected => ("the connection is not established, or no longer", Runtime, "the connection's state and the peer", Kind::Disconnected),
         Refusal::TimedOut => ("the deadline passed", Runtime, "that the peer does its part; the operation goes on", Kind::TimedOut),
+        Refusal::InUse => ("the object is in use", Program, "clones of it, and tasks in flight", Kind::BadState),
         Refusal::OtherContext => ("the object belongs to another context", Program, "which context made it", Kind::Invalid),
         Refusal::OtherEngine => ("the context belongs to another engine", Program, "restart it on the engine it was first started on", Kind::NotPermitted),
         Refusal::OtherDevice => ("the memory is registered with another device", Program, "register it with the context's device", Kind::Invalid),
