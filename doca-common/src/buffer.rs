@@ -11,12 +11,13 @@ use std::rc::Rc;
 
 /// A piece of [`PrivateMemory`](crate::PrivateMemory), and a slice of its data. Dropping it gives its range back.
 pub struct Buffer {
-    pub(crate) piece: Piece,
+    /// Boxed, since buffers are moved into tasks and back.
+    pub(crate) piece: Box<Piece>,
 }
 
 /// A piece of [`SharedMemory`](crate::SharedMemory): peers may reach it at any time, so there is no slice of it.
 pub struct SharedBuffer {
-    pub(crate) piece: Piece,
+    pub(crate) piece: Box<Piece>,
 }
 
 /// A buffer that will not change any more, which several sends of one thread may share. Clones are cheap.
@@ -152,19 +153,24 @@ pub enum Load {
 }
 
 impl Load {
-    /// The regions of the buffers, for checks.
-    pub fn regions(&self) -> impl Iterator<Item = &Region> {
-        let (one, many): (Option<&Piece>, &[Buffer]) = match self {
-            Load::Nothing => (None, &[]),
-            Load::Private(buffer) => (Some(&buffer.piece), &[]),
-            Load::Shared(buffer) => (Some(&buffer.piece), &[]),
-            Load::Frozen(buffer) => (Some(&buffer.0.piece), &[]),
-            Load::Chain(chain) => (None, chain.buffers()),
-        };
-        one.into_iter().chain(many.iter().map(|buffer| &buffer.piece)).map(|piece| &**piece.region())
+    /// Calls `check` with the region of each buffer, until it refuses.
+    ///
+    /// # Errors
+    ///
+    /// What `check` refused with.
+    #[inline]
+    pub fn try_regions(&self, check: impl Fn(&Region) -> Result<()>) -> Result<()> {
+        match self {
+            Load::Nothing => Ok(()),
+            Load::Private(buffer) => check(buffer.piece.region()),
+            Load::Shared(buffer) => check(buffer.piece.region()),
+            Load::Frozen(buffer) => check(buffer.0.piece.region()),
+            Load::Chain(chain) => chain.buffers().iter().try_for_each(|buffer| check(buffer.piece.region())),
+        }
     }
 
     /// How many buffers it has.
+    #[inline]
     pub fn num_buffers(&self) -> usize {
         match self {
             Load::Nothing => 0,
@@ -174,6 +180,7 @@ impl Load {
     }
 
     /// Bytes of data.
+    #[inline]
     pub fn len(&self) -> usize {
         match self {
             Load::Nothing => 0,
@@ -184,12 +191,32 @@ impl Load {
         }
     }
 
+    /// Bytes that fit.
+    pub fn capacity(&self) -> usize {
+        match self {
+            Load::Nothing => 0,
+            Load::Private(buffer) => buffer.capacity(),
+            Load::Shared(buffer) => buffer.capacity(),
+            Load::Frozen(buffer) => buffer.0.capacity(),
+            Load::Chain(chain) => chain.buffers().iter().map(Buffer::capacity).sum(),
+        }
+    }
+
+    /// The first buffer's room, in which tasks put what fits into 8 bytes.
+    pub fn first_capacity(&self) -> usize {
+        match self {
+            Load::Chain(chain) => chain.buffers().first().map_or(0, Buffer::capacity),
+            one => one.capacity(),
+        }
+    }
+
     /// Whether there is no data.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
     /// The buffer in C as something to send, null if there is none.
+    #[inline]
     pub fn as_source(&mut self) -> *mut doca_sys::doca_buf {
         match self {
             Load::Nothing => std::ptr::null_mut(),
@@ -201,6 +228,7 @@ impl Load {
     }
 
     /// The buffer in C as something to be filled, null if there is none.
+    #[inline]
     pub fn as_destination(&mut self) -> *mut doca_sys::doca_buf {
         match self {
             Load::Nothing | Load::Frozen(_) => std::ptr::null_mut(),
@@ -211,6 +239,7 @@ impl Load {
     }
 
     /// Notes how many bytes arrived.
+    #[inline]
     pub fn filled(&mut self, len: usize) {
         match self {
             Load::Nothing | Load::Frozen(_) => {}
@@ -249,6 +278,13 @@ pub trait Payload: sealed::Sealed + Sized {
 
     /// Takes it back. A load that was made from this type gives `Some`.
     fn from_load(load: Load) -> Option<Self>;
+
+    /// The first 8 bytes of the data as a number in the order of this machine, if there are so many.
+    fn first_word(&self) -> Option<u64>;
+}
+
+fn word(data: &[u8]) -> Option<u64> {
+    data.first_chunk().map(|bytes| u64::from_ne_bytes(*bytes))
 }
 
 /// What can be sent.
@@ -258,7 +294,7 @@ pub trait Source: Payload {}
 pub trait Destination: Payload {}
 
 macro_rules! payload {
-    ($type:ty, $variant:ident) => {
+    ($type:ty, $variant:ident, $first_word:expr) => {
         impl Payload for $type {
             fn into_load(self) -> Load {
                 Load::$variant(self)
@@ -270,16 +306,24 @@ macro_rules! payload {
                     _ => None,
                 }
             }
+
+            fn first_word(&self) -> Option<u64> {
+                let first_word: fn(&$type) -> Option<u64> = $first_word;
+                first_word(self)
+            }
         }
 
         impl Source for $type {}
     };
 }
 
-payload!(Buffer, Private);
-payload!(SharedBuffer, Shared);
-payload!(Frozen, Frozen);
-payload!(Chain, Chain);
+payload!(Buffer, Private, |buffer| word(buffer));
+payload!(SharedBuffer, Shared, |buffer| {
+    let mut bytes = [0; 8];
+    (buffer.read(&mut bytes) == 8).then_some(u64::from_ne_bytes(bytes))
+});
+payload!(Frozen, Frozen, |buffer| word(buffer));
+payload!(Chain, Chain, |chain| chain.buffers().first().and_then(|buffer| word(buffer)));
 
 /// An empty message, or a receive for messages without bytes.
 impl Payload for () {
@@ -289,6 +333,10 @@ impl Payload for () {
 
     fn from_load(_load: Load) -> Option<Self> {
         Some(())
+    }
+
+    fn first_word(&self) -> Option<u64> {
+        None
     }
 }
 

@@ -104,6 +104,7 @@ impl Lifecycle {
     }
 
     /// The state, as DOCA's callbacks last told.
+    #[inline]
     pub fn state(&self) -> State {
         self.state.get()
     }
@@ -123,6 +124,7 @@ impl Lifecycle {
     /// # Errors
     ///
     /// [`Refusal::Stopped`]
+    #[inline]
     pub fn require_running(&self, call: &'static str) -> Result<()> {
         if self.state.get() == State::Running && !self.gone.get() {
             return Ok(());

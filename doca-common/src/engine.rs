@@ -131,6 +131,7 @@ impl ProgressEngine {
     ///
     /// Resumes a panic of a closure that ran inside.
     #[doc(alias = "doca_pe_progress")]
+    #[inline]
     pub fn progress(&self) -> Result<bool> {
         self.core.progress()
     }
@@ -296,6 +297,7 @@ impl Core {
     /// # Errors
     ///
     /// [`Refusal::InCallback`], [`Refusal::EngineGone`]
+    #[inline]
     pub fn require_outside(&self, call: &'static str) -> Result<()> {
         if self.has(Flags::INSIDE) {
             return Err(Error::refused(call, Refusal::InCallback));
@@ -307,6 +309,7 @@ impl Core {
     }
 
     /// Notes that something is to be done after progress.
+    #[inline]
     pub fn mark(&self) {
         self.set(Flags::MARKED, true);
     }
@@ -349,6 +352,7 @@ impl Core {
     }
 
     /// The context that user data names, for what neither runs user code nor adds or removes contexts.
+    #[inline]
     pub(crate) fn with_member<T>(&self, id: MemberId, body: impl FnOnce(&dyn Member) -> T) -> Option<T> {
         let members = self.members.borrow();
         let (own, member) = members.get(id.index as usize)?.as_ref()?;

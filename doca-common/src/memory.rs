@@ -115,7 +115,7 @@ impl PrivateMemory {
     /// [`Refusal::OutOfRange`] if there is no such room left.
     #[doc(alias = "doca_buf_inventory_buf_get_by_args")]
     pub fn take(&self, len: usize) -> Result<Buffer> {
-        self.region.take(None, len).map(|piece| Buffer { piece })
+        self.region.take(None, len).map(|piece| Buffer { piece: Box::new(piece) })
     }
 
     /// Takes `len` bytes out at `offset`.
@@ -124,7 +124,7 @@ impl PrivateMemory {
     ///
     /// [`Refusal::OutOfRange`] if part of them is outside or taken.
     pub fn take_at(&self, offset: usize, len: usize) -> Result<Buffer> {
-        self.region.take(Some(offset), len).map(|piece| Buffer { piece })
+        self.region.take(Some(offset), len).map(|piece| Buffer { piece: Box::new(piece) })
     }
 
     /// Length in bytes.
@@ -171,7 +171,7 @@ impl SharedMemory {
     ///
     /// [`Refusal::OutOfRange`] if there is no such room left.
     pub fn take(&self, len: usize) -> Result<SharedBuffer> {
-        self.region.take(None, len).map(|piece| SharedBuffer { piece })
+        self.region.take(None, len).map(|piece| SharedBuffer { piece: Box::new(piece) })
     }
 
     /// Takes `len` bytes out at `offset`.
@@ -180,7 +180,7 @@ impl SharedMemory {
     ///
     /// [`Refusal::OutOfRange`] if part of them is outside or taken.
     pub fn take_at(&self, offset: usize, len: usize) -> Result<SharedBuffer> {
-        self.region.take(Some(offset), len).map(|piece| SharedBuffer { piece })
+        self.region.take(Some(offset), len).map(|piece| SharedBuffer { piece: Box::new(piece) })
     }
 
     /// Copies bytes out. A peer may be changing them meanwhile.

@@ -121,7 +121,7 @@ impl Run {
 
     /// Refuses a buffer that this context cannot use, as DOCA would not.
     pub(crate) fn check(&self, call: &'static str, load: &Load, written: bool) -> Result<()> {
-        for region in load.regions() {
+        load.try_regions(|region| {
             if region.device() != self.instance.device() {
                 return Err(Error::refused(call, Refusal::OtherDevice));
             }
@@ -129,7 +129,8 @@ impl Run {
                 let text = "the local memory lacks LOCAL_READ_WRITE (first column of the permission matrix)";
                 return Err(Error::refused(call, Refusal::Permissions).with(text));
             }
-        }
+            Ok(())
+        })?;
         if load.num_buffers() > 1 {
             self.check_chain(call, load.num_buffers(), written)?;
         }

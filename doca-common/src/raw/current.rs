@@ -14,6 +14,7 @@ thread_local! {
 }
 
 /// Runs `call`, during which callbacks belong to `core`.
+#[inline]
 pub(crate) fn enter<T>(core: &Core, call: impl FnOnce() -> T) -> T {
     struct Leave(*const Core);
     impl Drop for Leave {
@@ -27,6 +28,7 @@ pub(crate) fn enter<T>(core: &Core, call: impl FnOnce() -> T) -> T {
 
 /// Calls `body` with the engine that is inside DOCA and the member that user data names. For what every task does:
 /// it must not run user code, so there is no panic to be kept.
+#[inline]
 pub fn record(data: u64, body: impl FnOnce(&Core, &dyn Member)) {
     let core = CURRENT.get();
     if core.is_null() {

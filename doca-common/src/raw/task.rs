@@ -33,6 +33,7 @@ impl Tasks {
     /// # Safety
     ///
     /// The slot is held: its task is not in flight.
+    #[inline]
     pub unsafe fn get(&self, token: Token) -> Option<Task> {
         let task = self.0[token.index as usize].get()?;
         // SAFETY: a live task that is ours, as the caller says.
@@ -68,6 +69,7 @@ impl Tasks {
 /// # Safety
 ///
 /// A live task that is not in flight, whose fields are valid and stay so until its callback.
+#[inline]
 pub unsafe fn submit(task: Task) -> Result<()> {
     // SAFETY: as the caller says.
     unsafe { call!(doca_task_submit(task.common.as_ptr())) }
