@@ -54,6 +54,21 @@ pub struct Requirement {
     pub peer_context: Access,
 }
 
+/// The row, as errors show it.
+impl fmt::Display for Requirement {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let flags = |access: Access| if access.is_empty() { "-".to_owned() } else { access.to_string() };
+        write!(
+            f,
+            "{}: local memory {}, peer's memory {}, peer's context {}",
+            self.task,
+            flags(self.local_memory),
+            flags(self.peer_memory),
+            flags(self.peer_context)
+        )
+    }
+}
+
 const fn row(task: &'static str, local: Access, memory: Access, context: Access) -> Requirement {
     Requirement { task, local_memory: local, peer_memory: memory, peer_context: context }
 }
@@ -72,10 +87,15 @@ pub const MATRIX: &[Requirement] = &[
     row("write_imm", NONE, LOCAL.union(Access::RDMA_WRITE), Access::RDMA_WRITE),
     row("atomic_cmp_swp", LOCAL, LOCAL.union(Access::RDMA_ATOMIC), Access::RDMA_ATOMIC),
     row("atomic_fetch_add", LOCAL, LOCAL.union(Access::RDMA_ATOMIC), Access::RDMA_ATOMIC),
+    // The peer's memory is an event that was exported to remote net.
+    row("remote_net_sync_event_get", LOCAL, NONE, Access::RDMA_READ),
+    row("remote_net_sync_event_notify_set", NONE, NONE, Access::RDMA_WRITE),
+    row("remote_net_sync_event_notify_add", LOCAL, NONE, Access::RDMA_ATOMIC),
 ];
 
-/// The row of the matrix for a task.
+/// The row of the matrix for a task; the name may begin with `doca_rdma_task_`.
 pub fn requirement(task: &str) -> Option<&'static Requirement> {
+    let task = task.strip_prefix("doca_rdma_task_").unwrap_or(task);
     MATRIX.iter().find(|row| row.task == task)
 }
 

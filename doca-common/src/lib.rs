@@ -9,6 +9,7 @@
 //! | [`chain`] | several buffers as one message |
 //! | [`engine`] | the progress engine: polling, waiting, a descriptor for event loops |
 //! | [`context`] | the states that every DOCA context goes through |
+//! | [`event`] | numbers by which processors and peers signal each other |
 //! | [`error`] | errors with DOCA's own words and the next thing to check |
 //! | [`caps`] | what a device can do: snapshot, comparison, requirements |
 //! | [`version`] | the DOCA that was built against and the one that is loaded |
@@ -34,6 +35,7 @@ pub mod descriptor;
 pub mod device;
 pub mod engine;
 pub mod error;
+pub mod event;
 pub mod log;
 pub mod memory;
 #[allow(unsafe_code, reason = "the C calls of this crate")]
@@ -49,5 +51,6 @@ pub use descriptor::Descriptor;
 pub use device::{Device, DeviceInfo};
 pub use engine::ProgressEngine;
 pub use error::{Code, Error, Failed, Kind, Layer, Refusal, Result};
+pub use event::{RemoteEvent, SyncEvent};
 pub use memory::{Memory, PrivateMemory, SharedMemory};
 pub use remote::{RemoteBuffer, RemoteCell, RemoteMemory};

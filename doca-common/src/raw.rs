@@ -6,6 +6,7 @@ pub mod context;
 pub mod current;
 pub mod device;
 pub(crate) mod error;
+pub(crate) mod event;
 pub mod foreign;
 pub(crate) mod inventory;
 pub(crate) mod log;

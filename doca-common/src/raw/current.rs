@@ -26,6 +26,11 @@ pub(crate) fn enter<T>(core: &Core, call: impl FnOnce() -> T) -> T {
     call()
 }
 
+/// Whether an engine is inside DOCA on this thread.
+pub(crate) fn is_inside() -> bool {
+    !CURRENT.get().is_null()
+}
+
 /// Calls `body` with the engine that is inside DOCA and the member that user data names. For what every task does:
 /// it must not run user code, so there is no panic to be kept.
 #[inline]
