@@ -69,6 +69,7 @@ impl Window {
     /// INVALID_VALUE unless window and data lie where they must; BAD_STATE for a stopped map.
     fn check(&self, mmap: &Mmap) -> Res {
         if !mmap.is_started() {
+            crate::log::error!("the memory map of a buffer is not started; call doca_mmap_start first");
             return Err(Code::BAD_STATE);
         }
         if mmap.contains(self.head, self.len) && self.holds(self.data, self.data_len) {

@@ -2,6 +2,7 @@
 
 use crate::code::{Code, Res};
 use crate::entry::{Object, Tag};
+use crate::fault;
 use crate::log;
 use crate::pe::Pe;
 use crate::task::Task;
@@ -31,6 +32,10 @@ pub trait Context {
     fn ctx(&self) -> &Ctx;
     /// Name of the library object, for the log.
     fn name(&self) -> &'static str;
+    /// Name of a kind of its tasks, as C functions have it.
+    fn kind_name(&self, _kind: u32) -> &'static str {
+        "task"
+    }
     /// IDLE to RUNNING: allocates what tasks need. On failure nothing has changed.
     fn start(&self) -> Res;
     /// RUNNING to STOPPING: ends connections, flushes tasks in flight.
@@ -122,7 +127,12 @@ impl Ctx {
     }
 
     fn require(&self, state: CtxState) -> Res {
-        if self.state.get() == state { Ok(()) } else { Err(Code::BAD_STATE) }
+        if self.state.get() == state {
+            return Ok(());
+        }
+        let name = self.owner().map_or("the context", |owner| owner.name());
+        log::error!("{name}: this call is for {state:?} and the state is {:?}", self.state.get());
+        Err(Code::BAD_STATE)
     }
 
     /// The program's word, handed to every callback.
@@ -204,6 +214,7 @@ impl Ctx {
             log::error!("{}: start without a progress engine; call doca_pe_connect_ctx first", owner.name());
             return Err(Code::NOT_CONNECTED);
         }
+        fault::start(owner.name())?;
         owner.start()?;
         self.change(&*owner, CtxState::Starting);
         if self.state.get() == CtxState::Starting {

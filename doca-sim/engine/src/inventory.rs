@@ -51,7 +51,11 @@ impl Inventory {
     }
 
     fn check_started(&self) -> Res {
-        if self.started.get() { Ok(()) } else { Err(Code::BAD_STATE) }
+        if self.started.get() {
+            return Ok(());
+        }
+        crate::log::error!("the buffer inventory is not started; call doca_buf_inventory_start first");
+        Err(Code::BAD_STATE)
     }
 
     /// A buffer over a window of a map.

@@ -260,7 +260,11 @@ impl Mmap {
 
     /// BAD_STATE for a started map.
     fn configurable(&self) -> Res {
-        if self.is_started() { Err(Code::BAD_STATE) } else { Ok(()) }
+        if !self.is_started() {
+            return Ok(());
+        }
+        crate::log::error!("the memory map is started, which is too late to configure it");
+        Err(Code::BAD_STATE)
     }
 
     /// Sets the rights.

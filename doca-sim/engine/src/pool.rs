@@ -6,7 +6,7 @@ use crate::entry::{Object, Tag};
 use crate::mmap::Mmap;
 use std::cell::Cell;
 use std::rc::Rc;
-use std::sync::Weak;
+use std::sync::{Arc, Weak};
 
 /// `struct doca_buf_pool`
 #[repr(C)]
@@ -55,13 +55,25 @@ impl Pool {
     }
 
     fn check_idle(&self) -> Res {
-        if self.started.get() { Err(Code::BAD_STATE) } else { Ok(()) }
+        if !self.started.get() {
+            return Ok(());
+        }
+        crate::log::error!("the buffer pool is started; stop it first");
+        Err(Code::BAD_STATE)
+    }
+
+    fn started_map(&self) -> Res<Arc<Mmap>> {
+        let started = self.mmap.upgrade().filter(|mmap| mmap.is_started());
+        if started.is_none() {
+            crate::log::error!("the memory map of a buffer pool is not started; call doca_mmap_start first");
+        }
+        started.ok_or(Code::BAD_STATE)
     }
 
     /// Cuts the map into pieces. BAD_STATE if it is not started, INITIALIZATION if it is too small.
     pub fn start(&self) -> Res {
         self.check_idle()?;
-        let mmap = self.mmap.upgrade().filter(|mmap| mmap.is_started()).ok_or(Code::BAD_STATE)?;
+        let mmap = self.started_map()?;
         let (base, len) = mmap.range().ok_or(Code::BAD_STATE)?;
         let pieces = pieces(base, len, self.shelf.size() as usize, self.element_size, self.alignment.get());
         self.shelf.furnish(pieces.ok_or(Code::INITIALIZATION)?);
@@ -82,9 +94,10 @@ impl Pool {
     /// The next free piece, empty. EMPTY if there is none.
     pub fn alloc(&self) -> Res<&Buf> {
         if !self.started.get() {
+            crate::log::error!("the buffer pool is not started; call doca_buf_pool_start first");
             return Err(Code::BAD_STATE);
         }
-        let share = self.mmap.upgrade().filter(|mmap| mmap.is_started()).ok_or(Code::BAD_STATE)?;
+        let share = self.started_map()?;
         self.shelf.lend_fixed(share)
     }
 

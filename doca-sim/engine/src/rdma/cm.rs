@@ -34,7 +34,10 @@ const PATIENCE: u64 = 10;
 fn running_or_starting(rdma: &Rdma) -> Res<Rc<Running>> {
     match rdma.ctx().state() {
         CtxState::Starting | CtxState::Running => rdma.running(),
-        _ => Err(Code::BAD_STATE),
+        state => {
+            log::error!("doca_rdma: connections need a context that is started, and it is {state:?}");
+            Err(Code::BAD_STATE)
+        }
     }
 }
 

@@ -10,7 +10,7 @@ pub use tasks::{Conf, Kind};
 
 use crate::buf::Buf;
 use crate::code::{Code, Res};
-use crate::ctx::Ctx;
+use crate::ctx::{Ctx, CtxState};
 use crate::dev::Dev;
 use crate::entry::{Object, Tag};
 use crate::fabric::descriptor::{EventDescriptor, Reach};
@@ -153,7 +153,7 @@ impl SyncEvent {
         let busy = match self.mode.get() {
             Mode::Open => false,
             Mode::Sync => self.started.get(),
-            Mode::Async => self.ctx.require_idle().is_err(),
+            Mode::Async => self.ctx.state() != CtxState::Idle,
         };
         if busy {
             log::error!("a sync event was destroyed before it was stopped");
