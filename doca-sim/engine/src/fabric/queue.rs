@@ -8,6 +8,7 @@ use super::context::{self, ContextView, FarEnd, Link, LinkId, ReceiveEntry, Send
 use super::mailbox::{self, Control, Kind, Message};
 use super::process::{self, Process};
 use super::region::{self, Piece, Pin, Refusal, RegionId};
+use super::route::Route;
 use super::word::{Phase, Word};
 use super::{ProcId, clock};
 use crate::fault;
@@ -43,12 +44,14 @@ pub enum Operation {
     CompareSwap = 6,
     /// Add to 8 remote bytes.
     FetchAdd = 7,
+    /// Fails, and with it the link: a fault on request.
+    Fault = 8,
 }
 
 impl Operation {
     fn of(number: u32) -> Option<Operation> {
         use Operation::*;
-        [Send, SendImmediate, Read, Write, WriteImmediate, CompareSwap, FetchAdd]
+        [Send, SendImmediate, Read, Write, WriteImmediate, CompareSwap, FetchAdd, Fault]
             .into_iter()
             .find(|op| *op as u32 == number)
     }
@@ -56,7 +59,7 @@ impl Operation {
     /// The right that the target must have granted.
     pub fn needs(self) -> Option<u32> {
         match self {
-            Operation::Send | Operation::SendImmediate => None,
+            Operation::Send | Operation::SendImmediate | Operation::Fault => None,
             Operation::Read => Some(RDMA_READ),
             Operation::Write | Operation::WriteImmediate => Some(RDMA_WRITE),
             Operation::CompareSwap | Operation::FetchAdd => Some(RDMA_ATOMIC),
@@ -87,6 +90,8 @@ pub enum Outcome {
     Misaligned = 9,
     /// The process that was executing it died.
     Abandoned = 10,
+    /// A fault on request.
+    Injected = 11,
 }
 
 impl Outcome {
@@ -103,6 +108,7 @@ impl Outcome {
             ReceiverNotReady,
             Unreachable,
             Misaligned,
+            Injected,
         ]
         .into_iter()
         .find(|outcome| *outcome as u32 == number)
@@ -198,6 +204,9 @@ fn write_pieces(room: &[SharedPiece], pieces: impl Iterator<Item = Piece>) -> u3
 pub fn pump(sender: &ContextView, index: u32, receiver: Option<&ContextView>) {
     let Some(link) = sender.link(index) else { return };
     let Ok(me) = process::local().map(|process| process.id()) else { return };
+    if sender.frozen_until().is_some() {
+        return;
+    }
     loop {
         let head = link.head.load(SeqCst);
         if head >= link.tail.load(SeqCst) {
@@ -205,7 +214,8 @@ pub fn pump(sender: &ContextView, index: u32, receiver: Option<&ContextView>) {
         }
         let (entry, pieces, lap) = sender.send_entry(index, head);
         let found = entry.state.get();
-        if found == Word::new(Phase::Done, lap) {
+        // Or done, reported and posted again before whoever executed it could move the head: it may have died there.
+        if found == Word::new(Phase::Done, lap) || found.lap_of() != lap {
             let _ = link.head.compare_exchange(head, head + 1, SeqCst, SeqCst);
             continue;
         }
@@ -340,6 +350,9 @@ fn is_connected(sender: &ContextView, index: u32, link: &Link, receiver: &Contex
     if !receiver.process().is_alive() || sender.transport() != receiver.transport() {
         return false;
     }
+    if receiver.frozen_until().is_some() || unreachable(sender, link, receiver).is_some() {
+        return false;
+    }
     if sender.transport() == DC {
         return matches!(far.state(), context::LinkState::Init | context::LinkState::Ready);
     }
@@ -348,6 +361,15 @@ fn is_connected(sender: &ContextView, index: u32, link: &Link, receiver: &Contex
         && back.process == sender.process().id().bits()
         && back.context == sender.id()
         && back.link == LinkId { index, generation: link.generation.load(SeqCst) }
+}
+
+/// The routes of two ends that their GIDs keep apart.
+pub fn unreachable(sender: &ContextView, link: &Link, receiver: &ContextView) -> Option<(Route, Route)> {
+    if link.by_gid.load(Relaxed) == 0 {
+        return None;
+    }
+    let (here, there) = (sender.route(), receiver.route());
+    (!here.reaches(there)).then_some((here, there))
 }
 
 fn can_go_on(
@@ -371,7 +393,14 @@ fn can_go_on(
 }
 
 fn execute(ends: &Ends<'_>, receiver: Option<&ContextView>) -> Step {
-    let Some((receiver, far, far_id)) = far_link(ends.link, receiver) else { return Step::Wait(Wait::Peer) };
+    let found = far_link(ends.link, receiver);
+    if ends.entry.operation.load(Relaxed) == Operation::Fault as u32 {
+        if let Some((_, far, _)) = found {
+            ends.break_far(far);
+        }
+        return Step::Done(Outcome::Injected);
+    }
+    let Some((receiver, far, far_id)) = found else { return Step::Wait(Wait::Peer) };
     if !is_connected(ends.sender, ends.index, ends.link, receiver, far) {
         return Step::Wait(Wait::Peer);
     }
@@ -386,6 +415,7 @@ fn execute(ends: &Ends<'_>, receiver: Option<&ContextView>) -> Step {
         }),
         Operation::Write => one_sided(ends, operation, receiver, transfer),
         Operation::CompareSwap | Operation::FetchAdd => atomic(ends, operation, receiver),
+        Operation::Fault => Outcome::Injected,
     };
     if outcome != Outcome::Success {
         ends.break_far(far);
