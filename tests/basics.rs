@@ -52,7 +52,9 @@ fn every_capability_is_asked_and_can_be_required() {
     snapshot.require("rdma.send,rdma.receive,rdma.max_message_size>=65536").unwrap();
     assert!(snapshot.to_string().contains("rdma.atomic_cmp_swp: yes"));
     assert!(snapshot.diff(&caps::snapshot(&support::other_device().info())).is_empty());
-    assert!(info.capabilities().get("common.mmap_export_pci").is_some());
+    let common = info.capabilities();
+    assert!(common.iter().all(|(name, answer)| answer.is_ok() && name.starts_with("common.")), "{common}");
+    common.require("common.mmap_export_pci,common.num_completion_vectors>=1").unwrap();
 }
 
 #[test]

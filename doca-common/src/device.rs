@@ -283,6 +283,9 @@ macro_rules! flag {
 
 /// The capability queries of libdoca_common.
 pub const CAPABILITIES: &[Capability] = &[
+    Capability::new("common.num_completion_vectors", "doca_ctx_cap_get_num_completion_vectors", |device| {
+        device.info.num_completion_vectors().map(|count| Value::Number(count.into()))
+    }),
     flag!("common.hotplug_manager", "doca_devinfo_cap_is_hotplug_manager_supported", hotplug_manager),
     flag!(
         "common.notification_moderation",

@@ -171,6 +171,12 @@ impl Info {
         unsafe { call!(doca_devinfo_get_active_rate(self.as_ptr(), &mut rate)) }.map(|()| rate)
     }
 
+    pub(crate) fn num_completion_vectors(&self) -> Result<u32> {
+        let mut count = 0;
+        // SAFETY: the description is alive and the out-parameter is a local.
+        unsafe { call!(doca_ctx_cap_get_num_completion_vectors(self.as_ptr(), &mut count)) }.map(|()| count)
+    }
+
     pub(crate) fn vhca_id(&self) -> Result<u16> {
         let mut id = 0;
         // SAFETY: the description is alive and the out-parameter is a local.
