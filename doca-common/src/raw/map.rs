@@ -4,7 +4,7 @@ use crate::access::Access;
 use crate::call;
 use crate::descriptor::Descriptor;
 use crate::device::Device;
-use crate::error::{Code, Error, Kind, Refusal, Result};
+use crate::error::{Code, Error, Refusal, Result};
 use crate::memory::{Foreign, Ranges};
 use crate::raw::inventory::{Inventories, non_null};
 use crate::raw::memfd::Memfd;
@@ -198,10 +198,8 @@ fn start_map(
         }
         call!(doca_mmap_set_permissions(map, access.bits()))?;
         call!(doca_mmap_add_dev(map, device.as_raw()))?;
-        match call!(doca_mmap_enable_thread_safety(map)) {
-            Err(error) if error.kind() != Kind::NotSupported => return Err(error),
-            _ => {}
-        }
+        // Pieces are taken and given back on any thread while tasks of others use the map.
+        call!(doca_mmap_enable_thread_safety(map))?;
         call!(doca_mmap_start(map))
     }
 }
