@@ -69,8 +69,9 @@
 
 pub use doca_common::{
     Access, Buffer, Chain, Code, Descriptor, Device, DeviceInfo, Error, Failed, Frozen, Kind, Layer, Memory,
-    PrivateMemory, ProgressEngine, Refusal, Result, SharedBuffer, SharedMemory, access, buffer, caps,
-    context, device, engine, error, log, memory, version,
+    PrivateMemory, ProgressEngine, Refusal, RemoteBuffer, RemoteCell, RemoteEvent, RemoteMemory, Result,
+    SharedBuffer, SharedMemory, SyncEvent, access, buffer, caps, chain, context, device, engine, error, event, log,
+    memory, remote, version,
 };
 
 /// Messages and one-sided memory access between peers: `libdoca_rdma`.

@@ -54,6 +54,13 @@ pub struct Requirement {
     pub peer_context: Access,
 }
 
+impl Requirement {
+    /// Whether the peer must allow anything.
+    pub fn asks_peer(&self) -> bool {
+        !(self.peer_memory | self.peer_context).is_empty()
+    }
+}
+
 /// The row, as errors show it.
 impl fmt::Display for Requirement {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

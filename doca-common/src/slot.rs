@@ -80,7 +80,12 @@ pub enum After<L> {
     /// Somebody waits.
     Wake(Waker),
     /// Nobody wants what came back.
-    Drop(L),
+    Drop {
+        /// Its place in the slab.
+        index: u32,
+        /// What it is.
+        load: L,
+    },
 }
 
 impl<L: Default, O: Default + Copy> Slab<L, O> {
@@ -225,7 +230,7 @@ impl<L: Default, O: Default + Copy> Slab<L, O> {
             } else if slot.detached {
                 let load = std::mem::take(&mut slot.load);
                 self.release(index);
-                return Some(After::Drop(load));
+                return Some(After::Drop { index, load });
             } else if let Some(waker) = slot.waker.take() {
                 return Some(After::Wake(waker));
             }
@@ -317,7 +322,7 @@ mod tests {
         assert!(launch(&mut slab, 0, None).is_none());
         assert_eq!(slab.complete(token, 0, |_| ()), Some(true));
         assert_eq!(Rc::strong_count(&load), 2, "callbacks drop nothing");
-        let Some(After::Drop(back)) = slab.after() else { panic!("nothing to drop") };
+        let Some(After::Drop { load: back, .. }) = slab.after() else { panic!("nothing to drop") };
         drop(back);
         assert_eq!(Rc::strong_count(&load), 1);
         assert!(slab.after().is_none() && launch(&mut slab, 0, None).is_some());

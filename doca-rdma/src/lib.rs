@@ -44,5 +44,8 @@ pub use connection::{
     Listener, Request,
 };
 pub use context::{Left, Rdma, Starting, Stopping};
-pub use task::{Key, Pending, Queue, ReceiveTask, Received, SendTask, Task};
+pub use task::{
+    CompareSwapTask, EventAddTask, EventGetTask, EventSetTask, FetchAddTask, Fetched, Key, Pending, Queue,
+    ReadTask, ReceiveTask, Received, SendImmTask, SendTask, Task, Word, WriteImmTask, WriteTask,
+};
 pub use values::{Mtu, Opcode, TransportType};

@@ -3,5 +3,6 @@
 pub(crate) mod address;
 pub(crate) mod caps;
 pub(crate) mod connection;
+pub(crate) mod outgoing;
 pub(crate) mod rdma;
 pub(crate) mod task;

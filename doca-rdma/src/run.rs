@@ -3,13 +3,14 @@
 
 use crate::connection::{ConnectionId, Table};
 use crate::instance::Instance;
+use crate::task::Task;
 use crate::values::Opcode;
 use doca_common::buffer::Load;
 use doca_common::context::{Lifecycle, Member, State};
 use doca_common::engine::Core;
 use doca_common::raw::task::Tasks;
 use doca_common::slot::{After, Slab, Token};
-use doca_common::{Access, Code, Error, Refusal, Result};
+use doca_common::{Access, Code, Error, Refusal, RemoteBuffer, RemoteEvent, Result};
 use std::cell::{Cell, RefCell};
 use std::fmt;
 use std::rc::Rc;
@@ -21,8 +22,32 @@ pub(crate) enum Arrival {
     None,
     /// Filled it from the start.
     Message,
+    /// Put 8 bytes at the start.
+    Word,
     /// Nobody says.
     Unknown,
+}
+
+/// What a task does with its local buffer.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Role {
+    /// Takes its data.
+    Source,
+    /// Fills it with a message of a peer.
+    Received,
+    /// Fills it with this many bytes of a peer.
+    Fetched { len: usize },
+    /// Fills its first 8 bytes.
+    Word,
+}
+
+/// What a task names at the peer, and keeps until it is done.
+#[derive(Debug, Default)]
+pub(crate) enum Target {
+    #[default]
+    None,
+    Memory(#[expect(dead_code, reason = "only kept")] RemoteBuffer),
+    Event(#[expect(dead_code, reason = "only kept")] RemoteEvent),
 }
 
 /// How a task ended.
@@ -62,6 +87,8 @@ pub(crate) struct Run {
     tasks: Tasks,
     /// The connection that the task of each slot is on.
     on: Box<[Cell<ConnectionId>]>,
+    /// What the task of each slot names at the peer.
+    targets: Box<[Cell<Target>]>,
     table: RefCell<Table>,
     over: Cell<bool>,
 }
@@ -71,12 +98,14 @@ impl Run {
         let slab = Slab::new(&instance.enabled());
         let tasks = Tasks::new(slab.len());
         let on = vec![Cell::new(ConnectionId::UNKNOWN); slab.len()].into_boxed_slice();
+        let targets = (0..slab.len()).map(|_| Cell::default()).collect();
         let connections = instance.handle().max_num_connections().unwrap_or(1);
         Run {
             instance: instance.clone(),
             slab: RefCell::new(slab),
             tasks,
             on,
+            targets,
             table: RefCell::new(Table::new(connections.into())),
             over: Cell::new(false),
         }
@@ -120,40 +149,60 @@ impl Run {
     }
 
     /// Refuses a buffer that this context cannot use, as DOCA would not.
-    pub(crate) fn check(&self, call: &'static str, load: &Load, written: bool) -> Result<()> {
+    #[inline]
+    pub(crate) fn check(&self, call: &'static str, load: &Load, role: Role) -> Result<()> {
         load.try_regions(|region| {
             if region.device() != self.instance.device() {
                 return Err(Error::refused(call, Refusal::OtherDevice));
             }
-            if written && !region.access().contains(Access::LOCAL_READ_WRITE) {
-                let text = "the local memory lacks LOCAL_READ_WRITE (first column of the permission matrix)";
-                return Err(Error::refused(call, Refusal::Permissions).with(text));
+            if role != Role::Source && !region.access().contains(Access::LOCAL_READ_WRITE) {
+                return Err(not_writable(call));
             }
             Ok(())
         })?;
         if load.num_buffers() > 1 {
-            self.check_chain(call, load.num_buffers(), written)?;
+            self.check_chain(call, load.num_buffers(), role)?;
         }
-        if !written && load.len() > self.instance.max_message() {
-            let text =
-                format!("{} bytes, rdma.max_message_size = {}", load.len(), self.instance.max_message());
-            return Err(Error::refused(call, Refusal::TooLong).with(text));
+        let (len, room) = match role {
+            Role::Source => (load.len(), usize::MAX),
+            Role::Received => return Ok(()),
+            Role::Fetched { len } => (len, load.capacity()),
+            Role::Word => (8, load.first_capacity()),
+        };
+        if len > room {
+            return Err(too_long(call, len, "room in the buffer", room));
+        }
+        if len > self.instance.max_message() {
+            return Err(too_long(call, len, "rdma.max_message_size", self.instance.max_message()));
         }
         Ok(())
     }
 
     /// Refuses a chain that is longer than the context was configured for.
-    fn check_chain(&self, call: &'static str, len: usize, written: bool) -> Result<()> {
+    fn check_chain(&self, call: &'static str, len: usize, role: Role) -> Result<()> {
         let handle = self.instance.handle();
-        let (name, most) = if written {
-            ("receive_buf_list_len", handle.receive_buf_list_len()?)
-        } else {
-            ("max_send_buf_list_len", handle.max_send_buf_list_len()?)
+        let (name, most) = match role {
+            Role::Received => ("receive_buf_list_len", handle.receive_buf_list_len()?),
+            _ => ("max_send_buf_list_len", handle.max_send_buf_list_len()?),
         };
         if len <= most as usize {
             return Ok(());
         }
         Err(Error::refused(call, Refusal::TooLong).with(format!("a chain of {len} buffers, {name} = {most}")))
+    }
+
+    /// Keeps what a task names at the peer.
+    #[inline]
+    pub(crate) fn aim(&self, token: Token, target: Target) {
+        self.targets[token.index as usize].set(target);
+    }
+
+    /// The task of a slot is done with what it named at the peer, if its kind does that. Not for callbacks.
+    #[inline]
+    pub(crate) fn forget_target<T: Task>(&self, token: Token) {
+        if T::TARGETED {
+            drop(self.targets[token.index as usize].take());
+        }
     }
 
     /// Notes which connection the task of a slot is on.
@@ -172,6 +221,10 @@ impl Run {
         let note = |load: &mut Load| match outcome.arrival {
             Arrival::None => {}
             Arrival::Message => load.filled(outcome.len as usize),
+            Arrival::Word => {
+                load.filled(8);
+                load.disturbed();
+            }
             Arrival::Unknown => load.disturbed(),
         };
         let Some(after) = self.slab.borrow_mut().complete(token, outcome, note) else { return false };
@@ -185,7 +238,10 @@ impl Run {
             let next = self.slab.borrow_mut().after();
             match next {
                 Some(After::Wake(waker)) => waker.wake(),
-                Some(After::Drop(load)) => drop(load),
+                Some(After::Drop { index, load }) => {
+                    drop(self.targets[index as usize].take());
+                    drop(load);
+                }
                 None => break,
             }
         }
@@ -198,6 +254,17 @@ impl Run {
         self.end_connections();
         self.settle();
     }
+}
+
+#[cold]
+fn not_writable(call: &'static str) -> Error {
+    let text = "the local memory lacks LOCAL_READ_WRITE (first column of the permission matrix)";
+    Error::refused(call, Refusal::Permissions).with(text)
+}
+
+#[cold]
+fn too_long(call: &'static str, len: usize, limit: &str, most: usize) -> Error {
+    Error::refused(call, Refusal::TooLong).with(format!("{len} bytes, {limit} = {most}"))
 }
 
 impl fmt::Debug for Run {

@@ -1,10 +1,18 @@
 //! Tasks: kinds, the keys and queues of a context, and what was submitted.
 
+mod event;
+mod remote;
+
+pub use event::{EventAddTask, EventGetTask, EventSetTask};
+pub use remote::{CompareSwapTask, FetchAddTask, Fetched, ReadTask, Word, WriteImmTask, WriteTask};
+
 use crate::caps;
 use crate::connection::{Connection, ConnectionId};
+use crate::raw::connection::Link;
 use crate::raw::task::Kind;
-use crate::run::{Outcome, Run};
+use crate::run::{Outcome, Role, Run};
 use crate::values::Opcode;
+use doca_common::access::{self, Requirement};
 use doca_common::buffer::{Destination, Load, Payload, Source};
 use doca_common::caps::Capability;
 use doca_common::slot::Token;
@@ -19,9 +27,11 @@ use std::task::{Context as Poller, Poll};
 use std::time::{Duration, Instant};
 
 /// Number of kinds.
-pub(crate) const POOLS: usize = 2;
+pub(crate) const POOLS: usize = 11;
 
-/// A kind of task. The kinds are [`SendTask`] and [`ReceiveTask`].
+/// A kind of task: [`SendTask`], [`SendImmTask`] and [`ReceiveTask`] for messages; [`ReadTask`], [`WriteTask`],
+/// [`WriteImmTask`], [`CompareSwapTask`] and [`FetchAddTask`] for a peer's memory; [`EventGetTask`],
+/// [`EventSetTask`] and [`EventAddTask`] for a peer's events.
 pub trait Task: Kind + Sized + 'static {
     /// Name of the task in C.
     const NAME: &'static str;
@@ -33,46 +43,64 @@ pub trait Task: Kind + Sized + 'static {
     const CAPABILITY: Capability;
     #[doc(hidden)]
     const POOL: usize;
+    #[doc(hidden)]
+    const TARGETED: bool;
 
     /// What a success gives.
     type Output<P>;
 
     #[doc(hidden)]
     fn output<P: Payload>(payload: P, outcome: &Outcome) -> Self::Output<P>;
-}
 
-/// Sends a message to a peer that posted a receive: `doca_rdma_task_send`. Gives the buffer back.
-#[derive(Debug)]
-pub enum SendTask {}
-
-/// Receives the next message of any connection of the context: `doca_rdma_task_receive`. Gives [`Received`].
-#[derive(Debug)]
-pub enum ReceiveTask {}
-
-impl Task for SendTask {
-    const NAME: &'static str = "doca_rdma_task_send";
-    const SET_CONF: &'static str = "doca_rdma_task_send_set_conf";
-    const SUBMIT: &'static str = "doca_rdma_task_send_allocate_init";
-    const CAPABILITY: Capability = caps::SEND;
-    const POOL: usize = 0;
-    type Output<P> = P;
-
-    fn output<P: Payload>(payload: P, _outcome: &Outcome) -> P {
-        payload
+    /// The row of the permission matrix: what both sides must allow.
+    fn requirement() -> Option<&'static Requirement> {
+        access::requirement(Self::NAME)
     }
 }
 
-impl Task for ReceiveTask {
-    const NAME: &'static str = "doca_rdma_task_receive";
-    const SET_CONF: &'static str = "doca_rdma_task_receive_set_conf";
-    const SUBMIT: &'static str = "doca_rdma_task_receive_allocate_init";
-    const CAPABILITY: Capability = caps::RECEIVE;
-    const POOL: usize = 1;
-    type Output<P> = Received<P>;
+/// Kinds with their pool, name in C, capability, whether they name something of the peer, and what they give.
+macro_rules! kind {
+    ($($(#[$doc:meta])* $kind:ident: $pool:literal, $name:literal, $capability:expr, $targeted:ident;
+       Output = $output:ty, |$buffer:ident, $outcome:tt| $make:expr;)*) => {
+        $(
+            $(#[$doc])*
+            #[derive(Debug)]
+            pub enum $kind {}
 
-    fn output<P: Payload>(payload: P, outcome: &Outcome) -> Received<P> {
-        Received { buffer: payload, outcome: *outcome }
-    }
+            impl Task for $kind {
+                const NAME: &'static str = $name;
+                const SET_CONF: &'static str = concat!($name, "_set_conf");
+                const SUBMIT: &'static str = concat!($name, "_allocate_init");
+                const CAPABILITY: doca_common::caps::Capability = $capability;
+                const POOL: usize = $pool;
+                const TARGETED: bool = $crate::task::kind!(@ $targeted);
+                type Output<P> = $output;
+
+                #[inline]
+                fn output<P: Payload>($buffer: P, $outcome: &Outcome) -> Self::Output<P> {
+                    $make
+                }
+            }
+        )*
+    };
+    (@ message) => { false };
+    (@ targeted) => { true };
+}
+use kind;
+
+kind! {
+    /// Sends a message to a peer that posted a receive: `doca_rdma_task_send`. Gives the buffer back.
+    SendTask: 0, "doca_rdma_task_send", caps::SEND, message;
+    Output = P, |buffer, _| buffer;
+
+    /// Receives the next message of any connection of the context: `doca_rdma_task_receive`. Gives [`Received`].
+    ReceiveTask: 1, "doca_rdma_task_receive", caps::RECEIVE, message;
+    Output = Received<P>, |buffer, outcome| Received { buffer, outcome: *outcome };
+
+    /// Sends a message with a number to a peer that posted a receive: `doca_rdma_task_send_imm`. Gives the buffer
+    /// back.
+    SendImmTask: 2, "doca_rdma_task_send_imm", caps::SEND_IMM, message;
+    Output = P, |buffer, _| buffer;
 }
 
 /// A message that arrived.
@@ -174,10 +202,46 @@ impl<T: Task> Queue<T> {
             Err(load) => return Err(returned(Error::refused(SUBMIT, Refusal::Full), load)),
         };
         if let Err(error) = submit(token, buffer) {
+            self.run.forget_target::<T>(token);
             let load = self.run.slab().borrow_mut().cancel(token).unwrap_or_default();
             return Err(returned(error, load));
         }
         Ok(self.pending(token))
+    }
+
+    /// Submits a task on a connection with a load that `check` must let pass.
+    #[inline]
+    fn submit_on<P: Payload>(
+        &self,
+        connection: &Connection,
+        load: Load,
+        check: impl FnOnce(&Run, &Load) -> Result<()>,
+        buffer: impl FnOnce(&mut Load) -> *mut doca_buf,
+        submit: impl FnOnce(&Run, Token, Link, *mut doca_buf) -> Result<()>,
+    ) -> std::result::Result<Pending<T, P>, Failed<P>> {
+        let (run, id) = (&self.run, connection.id());
+        let checked = run
+            .require_running(SUBMIT)
+            .and_then(|()| connection.require_of(run))
+            .and_then(|()| check(run, &load));
+        if let Err(error) = checked {
+            return Err(returned(error, load));
+        }
+        let Some(link) = run.table().borrow_mut().take_off(id) else {
+            return Err(returned(Error::refused(SUBMIT, Refusal::NotConnected), load));
+        };
+        let launched = self.launch(load, buffer, |token, buffer| {
+            run.set_on(token, id);
+            let submitted = submit(run, token, link, buffer);
+            if submitted.is_err() {
+                run.set_on(token, ConnectionId::UNKNOWN);
+            }
+            submitted
+        });
+        if launched.is_err() {
+            run.table().borrow_mut().landed(id);
+        }
+        launched
     }
 }
 
@@ -210,30 +274,28 @@ impl Queue<SendTask> {
         connection: &Connection,
         source: S,
     ) -> std::result::Result<Pending<SendTask, S>, Failed<S>> {
-        let load = source.into_load();
-        let (run, id) = (&self.run, connection.id());
-        let checked = run
-            .require_running(SUBMIT)
-            .and_then(|()| connection.require_of(run))
-            .and_then(|()| run.check(SUBMIT, &load, false));
-        if let Err(error) = checked {
-            return Err(returned(error, load));
-        }
-        let Some(link) = run.table().borrow_mut().take_off(id) else {
-            return Err(returned(Error::refused(SUBMIT, Refusal::NotConnected), load));
-        };
-        let launched = self.launch(load, Load::as_source, |token, buffer| {
-            run.set_on(token, id);
-            let submitted = run.submit_send(token, link, buffer);
-            if submitted.is_err() {
-                run.set_on(token, ConnectionId::UNKNOWN);
-            }
-            submitted
-        });
-        if launched.is_err() {
-            run.table().borrow_mut().landed(id);
-        }
-        launched
+        let check = |run: &Run, load: &Load| run.check(SUBMIT, load, Role::Source);
+        self.submit_on(connection, source.into_load(), check, Load::as_source, Run::submit_send)
+    }
+}
+
+impl Queue<SendImmTask> {
+    /// Sends the data of `source` with `immediate`, whose bits DOCA does not swap: `doca_task_submit`.
+    ///
+    /// # Errors
+    ///
+    /// As for [`SendTask`].
+    #[doc(alias = "doca_rdma_task_send_imm_allocate_init")]
+    pub fn submit<S: Source>(
+        &self,
+        connection: &Connection,
+        source: S,
+        immediate: u32,
+    ) -> std::result::Result<Pending<SendImmTask, S>, Failed<S>> {
+        let check = |run: &Run, load: &Load| run.check(SUBMIT, load, Role::Source);
+        self.submit_on(connection, source.into_load(), check, Load::as_source, |run, token, link, from| {
+            run.submit_send_imm(token, link, from, immediate)
+        })
     }
 }
 
@@ -252,11 +314,24 @@ impl Queue<ReceiveTask> {
         destination: D,
     ) -> std::result::Result<Pending<ReceiveTask, D>, Failed<D>> {
         let load = destination.into_load();
-        let checked = self.run.require_running(SUBMIT).and_then(|()| self.run.check(SUBMIT, &load, true));
+        let checked =
+            self.run.require_running(SUBMIT).and_then(|()| self.run.check(SUBMIT, &load, Role::Received));
         if let Err(error) = checked {
             return Err(returned(error, load));
         }
         self.launch(load, Load::as_destination, |token, buffer| self.run.submit_receive(token, buffer))
+    }
+}
+
+/// How a task failed. What may be a refusal of the peer comes with the row of the permission matrix.
+#[cold]
+fn failure<T: Task>(code: Code) -> Error {
+    let error = Error::doca(T::NAME, code);
+    match T::requirement() {
+        Some(row) if row.asks_peer() && matches!(code, Code::NOT_PERMITTED | Code::IO_FAILED) => {
+            error.with(format!("needs for {row}"))
+        }
+        _ => error,
     }
 }
 
@@ -325,10 +400,11 @@ impl<T: Task, P: Payload> Pending<T, P> {
             let refusal = if gone { Refusal::EngineGone } else { Refusal::Taken };
             return Err(Failed::new(Error::refused(T::NAME, refusal), None));
         };
+        self.run.forget_target::<T>(self.token);
         self.token = Token::NONE;
         match (P::from_load(load), outcome.code) {
             (Some(payload), Code::SUCCESS) => Ok(T::output(payload, &outcome)),
-            (payload, code) => Err(Failed::new(Error::doca(T::NAME, code), payload)),
+            (payload, code) => Err(Failed::new(failure::<T>(code), payload)),
         }
     }
 }
@@ -354,6 +430,9 @@ impl<T: Task, P: Payload> Drop for Pending<T, P> {
             return;
         }
         let back = self.run.slab().borrow_mut().detach(self.token);
+        if back.0.is_some() {
+            self.run.forget_target::<T>(self.token);
+        }
         drop(back);
     }
 }

@@ -1,17 +1,17 @@
-//! `doca_rdma_task_*`: configuration, submission and callbacks of each kind.
+//! `doca_rdma_task_receive`, and what it shares with the kinds that go out on a connection.
 
 use crate::connection::ConnectionId;
 use crate::instance::Instance;
-use crate::raw::connection::{Link, id_of};
+use crate::raw::connection::id_of;
 use crate::run::{Arrival, Outcome, Run};
-use crate::task::{ReceiveTask, SendTask};
+use crate::task::ReceiveTask;
 use crate::values::Opcode;
 use doca_common::raw::context::null;
 use doca_common::raw::task::Task;
 use doca_common::raw::{as_number, current, number, task};
 use doca_common::slot::Token;
 use doca_common::{Code, Result, call};
-use doca_sys::{doca_buf, doca_data, doca_rdma_task_receive, doca_rdma_task_send, doca_task};
+use doca_sys::{doca_buf, doca_data, doca_rdma_task_receive, doca_task};
 use std::any::Any;
 use std::ffi::c_void;
 use std::ptr::{self, NonNull};
@@ -23,7 +23,7 @@ pub trait Kind {
 }
 
 /// Records how a task ended. Runs in DOCA's callback.
-fn finish(context: doca_data, token: doca_data, outcome: Outcome) {
+pub(crate) fn finish(context: doca_data, token: doca_data, outcome: Outcome) {
     current::record(as_number(context), |core, member| {
         if let Some(instance) = (member as &dyn Any).downcast_ref::<Instance>() {
             instance.with_run(|run| {
@@ -33,30 +33,6 @@ fn finish(context: doca_data, token: doca_data, outcome: Outcome) {
             });
         }
     });
-}
-
-impl Kind for SendTask {
-    fn configure(instance: &Instance, num_tasks: u32) -> Result<()> {
-        // SAFETY: alive, and the callbacks have the type that DOCA wants.
-        unsafe {
-            call!(doca_rdma_task_send_set_conf(
-                instance.handle().as_ptr(),
-                Some(send_done),
-                Some(send_failed),
-                num_tasks
-            ))
-        }
-    }
-}
-
-unsafe extern "C" fn send_done(_task: *mut doca_rdma_task_send, token: doca_data, context: doca_data) {
-    finish(context, token, Outcome::default());
-}
-
-unsafe extern "C" fn send_failed(task: *mut doca_rdma_task_send, token: doca_data, context: doca_data) {
-    // SAFETY: DOCA passes a live task, whose callback this is.
-    let code = unsafe { task::status(doca_sys::doca_rdma_task_send_as_task(task)) };
-    finish(context, token, Outcome::failed(code));
 }
 
 impl Kind for ReceiveTask {
@@ -101,27 +77,10 @@ unsafe extern "C" fn receive_failed(task: *mut doca_rdma_task_receive, token: do
 }
 
 impl Run {
-    /// Submits a send whose buffer is in the slab.
-    pub(crate) fn submit_send(&self, token: Token, link: Link, source: *mut doca_buf) -> Result<()> {
-        // SAFETY: the slot was free, so its task is not in flight; the context runs, so task and handle are alive; the
-        // table has valid connections only; the buffer stays in the slab until the callback.
-        unsafe {
-            let task = match self.tasks().get(token) {
-                Some(task) => {
-                    let send = task.own.as_ptr().cast();
-                    doca_sys::doca_rdma_task_send_set_rdma_connection(send, link.as_ptr());
-                    doca_sys::doca_rdma_task_send_set_src_buf(send, source);
-                    task
-                }
-                None => self.new_send(token, link, source)?,
-            };
-            task::submit(task)
-        }
-    }
-
     /// Submits a receive whose buffer is in the slab.
     pub(crate) fn submit_receive(&self, token: Token, destination: *mut doca_buf) -> Result<()> {
-        // SAFETY: as for sends.
+        // SAFETY: the slot was free, so its task is not in flight; the context runs, so task and handle are alive; the
+        // buffer stays in the slab until the callback.
         unsafe {
             let task = match self.tasks().get(token) {
                 Some(task) => {
@@ -131,27 +90,6 @@ impl Run {
                 None => self.new_receive(token, destination)?,
             };
             task::submit(task)
-        }
-    }
-
-    /// The first task of a slot: from DOCA's pool.
-    ///
-    /// # Safety
-    ///
-    /// The context runs, the connection is valid, and the buffer is null or stays until the callback.
-    unsafe fn new_send(&self, token: Token, link: Link, source: *const doca_buf) -> Result<Task> {
-        const CALL: &str = "doca_rdma_task_send_allocate_init";
-        let (rdma, mut task) = (self.instance().handle().as_ptr(), ptr::null_mut());
-        // SAFETY: as the caller says, and the out-parameter is a local.
-        unsafe {
-            call!(doca_rdma_task_send_allocate_init(
-                rdma,
-                link.as_ptr(),
-                source,
-                number(token.to_bits()),
-                &mut task
-            ))?;
-            self.keep(token, CALL, task.cast(), doca_sys::doca_rdma_task_send_as_task(task))
         }
     }
 
@@ -175,7 +113,8 @@ impl Run {
         }
     }
 
-    fn keep(
+    /// Keeps the first task of a slot.
+    pub(crate) fn keep(
         &self,
         token: Token,
         call: &'static str,
