@@ -7,7 +7,7 @@
 //! ```text
 //! abi      one file per public header: boundary, argument checks, one call down
 //!   |
-//! dev mmap buf inventory pool pe ctx task rdma sta argp log   the objects that programs hold
+//! dev mmap buf inventory pool pe ctx task rdma rdmacm sta argp log   the objects that programs hold
 //!   |
 //! fabric   shared memory: adapters, regions, queues, mailboxes; the only place that meets other processes
 //! ```
@@ -34,6 +34,7 @@ pub mod pe;
 pub mod pool;
 pub mod profile;
 pub mod rdma;
+pub mod rdmacm;
 mod sleeper;
 pub mod sta;
 pub mod sync_event;

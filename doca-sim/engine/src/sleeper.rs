@@ -11,33 +11,67 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 pub(crate) struct Sleeper {
     epoll: OwnedFd,
     timer: OwnedFd,
-    pipe: [OwnedFd; 2],
+    pipe: Pipe,
     watched: RefCell<Vec<i32>>,
+}
+
+fn own(fd: i32, what: &str) -> Res<OwnedFd> {
+    if fd < 0 {
+        return Err(os(what));
+    }
+    // SAFETY: the callers pass what a system call has just made, which nobody else owns.
+    Ok(unsafe { OwnedFd::from_raw_fd(fd) })
+}
+
+/// A pipe whose bytes mean nothing but that there is something to look at.
+#[derive(Debug)]
+pub(crate) struct Pipe([OwnedFd; 2]);
+
+impl Pipe {
+    /// An empty one that never blocks.
+    pub(crate) fn new() -> Res<Pipe> {
+        let mut ends = [-1; 2];
+        // SAFETY: plain system call that writes two integers.
+        if unsafe { libc::pipe2(ends.as_mut_ptr(), libc::O_CLOEXEC | libc::O_NONBLOCK) } < 0 {
+            return Err(os("pipe2"));
+        }
+        Ok(Pipe([own(ends[0], "pipe2")?, own(ends[1], "pipe2")?]))
+    }
+
+    /// Readable when there is something.
+    pub(crate) fn reader(&self) -> i32 {
+        self.0[0].as_raw_fd()
+    }
+
+    /// Where a byte says so.
+    pub(crate) fn writer(&self) -> i32 {
+        self.0[1].as_raw_fd()
+    }
+
+    fn wake(&self) {
+        // SAFETY: one byte to our own pipe; when it is full, it is readable, which is all we want.
+        unsafe { libc::write(self.writer(), [1u8].as_ptr().cast(), 1) };
+    }
+
+    /// Everything has been looked at.
+    pub(crate) fn drain(&self) {
+        let mut bytes = [0u8; 64];
+        // SAFETY: reads into a local buffer; the pipe does not block.
+        while unsafe { libc::read(self.reader(), bytes.as_mut_ptr().cast(), bytes.len()) } > 0 {}
+    }
 }
 
 impl Sleeper {
     /// Nothing to wake for yet.
     pub(crate) fn new() -> Res<Sleeper> {
-        let own = |fd: i32, what: &str| {
-            if fd < 0 {
-                return Err(os(what));
-            }
-            // SAFETY: a new descriptor that nobody else owns.
-            Ok(unsafe { OwnedFd::from_raw_fd(fd) })
-        };
-        let mut ends = [0; 2];
-        // SAFETY: plain system calls that write two integers.
-        if unsafe { libc::pipe2(ends.as_mut_ptr(), libc::O_CLOEXEC | libc::O_NONBLOCK) } < 0 {
-            return Err(os("pipe2"));
-        }
-        let pipe = [own(ends[0], "pipe2")?, own(ends[1], "pipe2")?];
+        let pipe = Pipe::new()?;
         // SAFETY: plain system call.
         let epoll = own(unsafe { libc::epoll_create1(libc::EPOLL_CLOEXEC) }, "epoll_create1")?;
         let flags = libc::TFD_CLOEXEC | libc::TFD_NONBLOCK;
         // SAFETY: plain system call.
         let timer = own(unsafe { libc::timerfd_create(libc::CLOCK_MONOTONIC, flags) }, "timerfd_create")?;
         let sleeper = Sleeper { epoll, timer, pipe, watched: RefCell::new(Vec::new()) };
-        sleeper.add(sleeper.pipe[0].as_raw_fd())?;
+        sleeper.add(sleeper.pipe.reader())?;
         sleeper.add(sleeper.timer.as_raw_fd())?;
         Ok(sleeper)
     }
@@ -66,24 +100,34 @@ impl Sleeper {
         self.epoll.as_raw_fd()
     }
 
+    /// Whether the descriptor is readable.
+    pub(crate) fn has_fired(&self) -> bool {
+        let mut asked = libc::pollfd { fd: self.fd(), events: libc::POLLIN, revents: 0 };
+        // SAFETY: plain system call on one local entry; it does not wait.
+        unsafe { libc::poll(&mut asked, 1, 0) > 0 }
+    }
+
     /// Where a byte wakes.
     pub(crate) fn wake_fd(&self) -> i32 {
-        self.pipe[1].as_raw_fd()
+        self.pipe.writer()
     }
 
     /// Makes the descriptor readable.
     pub(crate) fn wake(&self) {
-        // SAFETY: one byte to our own pipe; when it is full, it is readable, which is all we want.
-        unsafe { libc::write(self.wake_fd(), [1u8].as_ptr().cast(), 1) };
+        self.pipe.wake();
+    }
+
+    /// What woke by [`Sleeper::wake`] has been seen to; deadline and peers stay.
+    pub(crate) fn calm(&self) {
+        self.pipe.drain();
     }
 
     /// Nothing to wake for any more: no work, no deadline, no peers.
     pub(crate) fn clear(&self) {
-        let mut bytes = [0u8; 64];
-        // SAFETY: reads into a local buffer; the pipe does not block.
-        while unsafe { libc::read(self.pipe[0].as_raw_fd(), bytes.as_mut_ptr().cast(), bytes.len()) } > 0 {}
-        // SAFETY: as above, for the timer.
-        unsafe { libc::read(self.timer.as_raw_fd(), bytes.as_mut_ptr().cast(), 8) };
+        self.pipe.drain();
+        let mut expirations = 0u64;
+        // SAFETY: reads a number into a local; the timer does not block.
+        unsafe { libc::read(self.timer.as_raw_fd(), (&raw mut expirations).cast(), 8) };
         // A pidfd that fired has told what it had to tell; closed ones are no longer there.
         for fd in self.watched.take() {
             // SAFETY: plain system call; errors do not matter.

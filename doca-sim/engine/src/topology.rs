@@ -15,7 +15,7 @@ pub use address::{Gid, Mac, PciAddr};
 use crate::code::{Code, Res};
 use serde::Deserialize;
 use settings::{plain, settings};
-use std::net::{Ipv4Addr, Ipv6Addr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::sync::OnceLock;
 
 /// Environment variable that names the topology file.
@@ -388,6 +388,16 @@ impl Device {
     /// The IPv6 address of the interface.
     pub fn ipv6_addr(&self) -> Ipv6Addr {
         self.ipv6.unwrap_or_else(|| self.mac.link_local())
+    }
+
+    /// Whether an address is this device's; IPv4 addresses are known in their IPv6-mapped form too.
+    pub fn has_ip(&self, ip: IpAddr) -> bool {
+        match ip {
+            IpAddr::V4(v4) => self.ipv4 == Some(v4),
+            IpAddr::V6(v6) => {
+                self.ipv6_addr() == v6 || self.ipv4.is_some_and(|v4| v4.to_ipv6_mapped() == v6)
+            }
+        }
     }
 
     /// The GID in a slot, zero if the slot is empty, `None` beyond the table.

@@ -15,6 +15,7 @@ pub mod rdma;
 pub mod rdma_bridge;
 pub mod rdma_caps;
 pub mod rdma_tasks;
+pub mod rdmacm;
 pub mod sta;
 pub mod sync_event;
 pub mod unsupported;

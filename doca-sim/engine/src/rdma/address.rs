@@ -98,10 +98,8 @@ impl Addr {
     pub fn resolve(&self) -> Option<u32> {
         let devices = &topology::get().ok()?.devices;
         let has = |device: &Device| match self.parsed {
-            Parsed::Ipv4(addr) => device.ipv4 == Some(addr),
-            Parsed::Ipv6(addr) => {
-                device.ipv6_addr() == addr || device.ipv4.is_some_and(|v4| v4.to_ipv6_mapped() == addr)
-            }
+            Parsed::Ipv4(addr) => device.has_ip(addr.into()),
+            Parsed::Ipv6(addr) => device.has_ip(addr.into()),
             Parsed::Gid(gid) => gid != Gid::ZERO && (0..).map_while(|i| device.gid(i)).any(|g| g == gid),
         };
         devices.iter().position(has).map(|index| index as u32)

@@ -18,6 +18,7 @@ mod running;
 mod submit;
 
 pub use address::{Addr, AddrType};
+pub(crate) use connection::Far;
 pub use connection::{ConnState, Connection};
 pub use properties::Properties;
 
