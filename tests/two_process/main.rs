@@ -1,0 +1,76 @@
+//! Two processes over DOCA RDMA, from safe Rust.
+//!
+//! ```text
+//! two_process                 runs each test below in a process and a network directory of its own
+//! two_process test NAME       is such a process
+//! two_process role NAME ARGS  is a peer that a test started; they talk over its standard input and output
+//! ```
+//!
+//! `cargo sim test --test two_process` runs all but the long ones, `… -- NAME` one, `… -- --ignored` the long ones.
+
+mod input;
+mod kill;
+mod process;
+mod random;
+mod side;
+mod silence;
+mod traffic;
+mod wake;
+
+use process::{Parent, Test};
+use std::process::ExitCode;
+
+const TESTS: &[Test] = &[
+    Test::new("kill::peers_killed_over_cm", kill::peers_killed_over_cm).with_log_level("20"),
+    Test::new("kill::peers_killed_over_descriptors", kill::peers_killed_over_descriptors)
+        .with_log_level("20"),
+    Test::new("traffic::many_small_messages", traffic::many_small_messages),
+    Test::new("traffic::large_messages", traffic::large_messages),
+    Test::new("traffic::soak_small_messages", traffic::soak_small_messages).too_long("a million messages"),
+    Test::new("traffic::soak_large_messages", traffic::soak_large_messages).too_long("4 GiB"),
+    Test::new("input::damaged_descriptors", input::damaged_descriptors),
+    Test::new("input::topology_files", input::topology_files),
+    Test::new("silence::one_line_when_nobody_progresses", silence::one_line_when_nobody_progresses),
+    Test::new("silence::no_line_for_who_progresses", silence::no_line_for_who_progresses),
+    Test::new("silence::each_step_is_a_line_at_trace_level", silence::each_step_is_a_line_at_trace_level),
+    Test::new(
+        "wake::a_blocked_sender_is_served_by_its_receiver",
+        wake::a_blocked_sender_is_served_by_its_receiver,
+    ),
+    Test::new("wake::a_sleeper_in_poll_is_woken", wake::a_sleeper_in_poll_is_woken),
+    Test::new("wake::a_deadline_is_kept", wake::a_deadline_is_kept),
+];
+
+type Role = (&'static str, fn(&mut Parent, &[String]));
+
+const ROLES: &[Role] = &[
+    ("survivor", kill::survivor),
+    ("victim", kill::victim),
+    ("newcomer", kill::newcomer),
+    ("descriptor victim", kill::descriptor_victim),
+    ("receiver", traffic::receiver),
+    ("exporter", input::exporter),
+    ("importer", input::importer),
+    ("lister", input::lister),
+    ("idler", silence::idler),
+    ("progresser", silence::progresser),
+    ("tracer", silence::tracer),
+    ("late receiver", wake::late_receiver),
+    ("late sender", wake::late_sender),
+];
+
+fn main() -> ExitCode {
+    let args: Vec<String> = std::env::args().skip(1).collect();
+    match args.iter().map(String::as_str).collect::<Vec<_>>()[..] {
+        ["test", name] => match TESTS.iter().find(|test| test.name == name) {
+            Some(test) => (test.run)(),
+            None => panic!("no test {name}"),
+        },
+        ["role", name, ..] => match ROLES.iter().find(|role| role.0 == name) {
+            Some((_, act)) => act(&mut Parent::new(), &args[2..]),
+            None => panic!("no role {name}"),
+        },
+        _ => return process::run_all(TESTS, &args),
+    }
+    ExitCode::SUCCESS
+}
