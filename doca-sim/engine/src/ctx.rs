@@ -5,6 +5,7 @@ use crate::entry::{Object, Tag};
 use crate::fault;
 use crate::log;
 use crate::pe::Pe;
+use crate::profile;
 use crate::task::Task;
 use std::cell::{Cell, OnceCell, RefCell};
 use std::rc::{Rc, Weak};
@@ -38,6 +39,10 @@ pub trait Context {
     }
     /// IDLE to RUNNING: allocates what tasks need. On failure nothing has changed.
     fn start(&self) -> Res;
+    /// STARTING, whether it may become RUNNING.
+    fn is_ready(&self) -> bool {
+        true
+    }
     /// RUNNING to STOPPING: ends connections, flushes tasks in flight.
     fn stop(&self);
     /// STOPPING to IDLE: releases what `start` allocated.
@@ -216,9 +221,13 @@ impl Ctx {
         }
         fault::start(owner.name())?;
         owner.start()?;
+        let later = profile::get().callbacks_in_progress || !owner.is_ready();
         self.change(&*owner, CtxState::Starting);
-        if self.state.get() == CtxState::Starting {
-            self.change(&*owner, CtxState::Running);
+        // The callback may have stopped it again.
+        match self.state.get() {
+            CtxState::Starting if later => return Err(Code::IN_PROGRESS),
+            CtxState::Starting => self.change(&*owner, CtxState::Running),
+            _ => {}
         }
         Ok(())
     }
@@ -261,6 +270,10 @@ impl Ctx {
         if self.state.get() == CtxState::Idle {
             return false;
         }
+        if self.state.get() == CtxState::Starting && owner.is_ready() {
+            self.change(owner, CtxState::Running);
+            return true;
+        }
         owner.step() || self.finish_stop(owner)
     }
 
@@ -272,7 +285,8 @@ impl Ctx {
                 owner.has_work()
                     || self.in_flight.get() == 0 && self.allocated.get() == 0 && owner.is_drained()
             }
-            CtxState::Starting | CtxState::Running => owner.has_work(),
+            CtxState::Starting => owner.is_ready() || owner.has_work(),
+            CtxState::Running => owner.has_work(),
         }
     }
 }

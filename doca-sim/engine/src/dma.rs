@@ -10,6 +10,7 @@ use crate::dev::Dev;
 use crate::entry::{Object, Tag};
 use crate::fabric::process::{self, Process};
 use crate::fabric::region::{self, Piece};
+use crate::fault;
 use crate::log;
 use crate::mmap::{Backing, Mmap};
 use crate::task::{Pool, Task, TaskCallback};
@@ -192,6 +193,10 @@ impl Context for Dma {
         Ok(())
     }
 
+    fn kind_name(&self, _kind: u32) -> &'static str {
+        "memcpy"
+    }
+
     /// The queue is flushed by progress: in STOPPING no task is executed.
     fn stop(&self) {}
 
@@ -216,6 +221,9 @@ impl Context for Dma {
     fn flush(&self) {}
 
     fn step(&self) -> bool {
+        if !self.has_work() {
+            return false;
+        }
         let Some(task) = self.queue.borrow_mut().pop_front() else { return false };
         // SAFETY: submitted and not yet done: its pool, which the context holds, keeps it.
         let task = unsafe { &*task };
@@ -223,18 +231,22 @@ impl Context for Dma {
             self.call_back(task, Code::SHUTDOWN);
             return true;
         }
-        match self.execute(task) {
-            Ok(()) => self.call_back(task, Code::SUCCESS),
-            Err(code) => {
-                self.call_back(task, if code == Code::NOT_PERMITTED { code } else { Code::IO_FAILED });
-                self.ctx.fall(self);
-            }
+        let result = match fault::failure(task) {
+            Some(code) => Err(code),
+            None => self.execute(task).map_err(|code| match code {
+                Code::NOT_PERMITTED => code,
+                _ => Code::IO_FAILED,
+            }),
+        };
+        self.call_back(task, result.err().unwrap_or(Code::SUCCESS));
+        if result.is_err() {
+            self.ctx.fall(self);
         }
         true
     }
 
     fn has_work(&self) -> bool {
-        !self.queue.borrow().is_empty()
+        self.queue.borrow().front().is_some_and(|task| !fault::is_held(*task))
     }
 
     fn arm(&self, wake_fd: i32) {
@@ -246,7 +258,7 @@ impl Context for Dma {
     }
 
     fn deadline(&self) -> Option<u64> {
-        None
+        fault::next_due()
     }
 
     fn pidfds(&self, _each: &mut dyn FnMut(i32)) {}

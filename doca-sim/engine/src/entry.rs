@@ -2,6 +2,7 @@
 //! becomes a code, and how a panic stops here.
 
 use crate::code::{Code, Res};
+use crate::fault;
 use std::any::Any;
 use std::ffi::c_char;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -169,7 +170,8 @@ impl Text {
 
 /// Runs the body of an entry; a panic is logged and becomes UNEXPECTED instead of unwinding into C.
 pub fn boundary(name: &'static str, body: impl FnOnce() -> Res) -> Code {
-    let code = match guard(name, Err(Code::UNEXPECTED), body) {
+    let injected = if fault::armed() { fault::call(name) } else { None };
+    let code = match injected.map_or_else(|| guard(name, Err(Code::UNEXPECTED), body), Err) {
         Ok(()) => Code::SUCCESS,
         Err(code) => code,
     };

@@ -10,6 +10,7 @@ use crate::entry::{Object, Tag};
 use crate::fabric::descriptor::{MemoryDescriptor, Reach};
 use crate::fabric::region::{self, RegionId};
 use crate::lock::lock;
+use crate::profile;
 use crate::topology::Device;
 use std::ffi::c_void;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering::Relaxed};
@@ -26,6 +27,9 @@ pub enum Backing {
     /// In the process that exported it.
     Remote(MemoryDescriptor),
 }
+
+/// The rights of a map that sets none: programs that copy between maps of their own set none and write all the same.
+const DEFAULT_ACCESS: u32 = access::LOCAL_READ_WRITE;
 
 /// `struct doca_mmap`
 #[repr(C)]
@@ -101,9 +105,9 @@ fn bit(device: &Device) -> u64 {
 
 impl Mmap {
     fn hand_out(origin: Option<MemoryDescriptor>, dev: Option<Arc<Dev>>, user_data: u64) -> Arc<Self> {
-        let (addr, len, access) = origin
-            .as_ref()
-            .map_or((0, 0, 0), |origin| (origin.addr as usize, origin.len as usize, origin.access));
+        let (addr, len, access) = origin.as_ref().map_or((0, 0, DEFAULT_ACCESS), |origin| {
+            (origin.addr as usize, origin.len as usize, origin.access)
+        });
         let remote = origin.is_some();
         Arc::new_cyclic(|me| Mmap {
             tag: Tag::live::<Self>(),
@@ -389,6 +393,9 @@ impl Mmap {
     /// Withdraws the range: descriptors and whatever was imported from them are void.
     pub fn stop(&self) -> Res {
         self.check_unused()?;
+        if profile::get().exported_mmap_not_stoppable && (self.is_exported() || self.is_imported()) {
+            return Err(Code::NOT_PERMITTED);
+        }
         if !self.is_started() {
             return Err(Code::BAD_STATE);
         }

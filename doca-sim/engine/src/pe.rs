@@ -3,7 +3,9 @@
 use crate::code::{Code, Res};
 use crate::ctx::{Context, Ctx};
 use crate::entry::{Object, Tag};
+use crate::fault;
 use crate::log;
+use crate::profile;
 use crate::sleeper::Sleeper;
 use crate::watchdog::Pulse;
 use std::cell::{Cell, OnceCell, RefCell};
@@ -103,8 +105,14 @@ impl Pe {
             return false;
         }
         self.pulse.beat();
+        if self.waits_for_event() {
+            return false;
+        }
         // A callback may connect or destroy contexts, so each is taken out by index and kept alive by its Rc.
         let count = self.contexts.borrow().len();
+        if let Some(turn) = fault::shuffle(count as u32) {
+            self.turn.set(turn as usize);
+        }
         for offset in 0..count {
             let index = (self.turn.get() + offset) % count;
             let Some(owner) = self.contexts.borrow().get(index).cloned() else { break };
@@ -115,6 +123,14 @@ impl Pe {
             }
         }
         false
+    }
+
+    /// The quirk of selective mode: between request and event, nothing is served.
+    fn waits_for_event(&self) -> bool {
+        profile::get().selective_quirk
+            && self.armed.get()
+            && self.mode.get() == EventMode::Selective
+            && self.sleeper.get().is_some_and(|sleeper| !sleeper.has_fired())
     }
 
     /// `doca_pe_set_event_mode`

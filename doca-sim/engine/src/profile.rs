@@ -33,6 +33,26 @@ profiles! {
     /// An access that the target refuses fails with IO_FAILED, as hardware completion errors do elsewhere in DOCA,
     /// instead of NOT_PERMITTED.
     refused_io_failed "refused-io-failed";
+    /// As in DOCA 2.x, a started RDMA context stays STARTING until its first connection is made.
+    starting_until_connected "starting-until-connected";
+    /// The RUNNING callback comes from the next progress instead of from start.
+    callbacks_in_progress "callbacks-in-progress";
+    /// While an engine in selective mode is armed, progress does nothing until the event.
+    selective_quirk "selective-quirk";
+    /// Stopping an RDMA context that is IDLE fails with BAD_STATE, as the state machine of contexts says.
+    stop_idle_bad_state "stop-idle-bad-state";
+    /// Who disconnects is not told of the disconnection.
+    disconnect_not_told_to_initiator "disconnect-not-told-to-initiator";
+    /// A task that fails takes its RDMA context to STOPPING, and not only the connection down.
+    failed_task_stops_context "failed-task-stops-context";
+    /// Tasks that are flushed by stop or with their connection end with SHUTDOWN instead of IO_FAILED.
+    flushed_shutdown "flushed-shutdown";
+    /// A full send queue answers AGAIN instead of FULL.
+    full_is_again "full-is-again";
+    /// A memory map that was exported or imported cannot be stopped, as the reference says.
+    exported_mmap_not_stoppable "exported-mmap-not-stoppable";
+    /// Bytes that change while a task reads them are told of: see `strict`.
+    strict "strict";
 }
 
 /// The profiles of this process. An unknown name is logged and the list is ignored.
@@ -40,10 +60,13 @@ pub fn get() -> Profiles {
     static PROFILES: OnceLock<Profiles> = OnceLock::new();
     *PROFILES.get_or_init(|| {
         let list = std::env::var("DOCA_SIM_PROFILE").unwrap_or_default();
-        Profiles::parse(&list).unwrap_or_else(|unknown| {
+        let profiles = Profiles::parse(&list).unwrap_or_else(|unknown| {
             log::error!("DOCA_SIM_PROFILE: unknown profile '{unknown}'; known are {:?}", Profiles::NAMES);
             Profiles::default()
-        })
+        });
+        let asked =
+            std::env::var_os("DOCA_SIM_STRICT").is_some_and(|value| !value.is_empty() && value != "0");
+        Profiles { strict: profiles.strict || asked, ..profiles }
     })
 }
 

@@ -8,6 +8,7 @@ use crate::buf::Buf;
 use crate::code::{Code, Res};
 use crate::ctx::{Context, Ctx, CtxState};
 use crate::entry::{Object, Tag};
+use crate::fault;
 use crate::log;
 use std::cell::{Cell, RefCell};
 use std::rc::{Rc, Weak};
@@ -140,6 +141,9 @@ impl Task {
         if owner.ctx().state() != CtxState::Running {
             return Err(Code::BAD_STATE);
         }
+        if fault::armed() {
+            fault::submit(self, owner.kind_name(self.kind))?;
+        }
         // In flight before it is handed over: it may be executed within the call.
         self.state.set(TaskState::InFlight);
         self.each_buffer(Buf::enter_flight);
@@ -149,6 +153,7 @@ impl Task {
             self.each_buffer(Buf::leave_flight);
             self.state.set(TaskState::Owned);
             owner.ctx().count_in_flight(-1);
+            fault::forget(self);
             log::trace!("submit of task {self:p}: {code:?}");
         }
         result
@@ -160,6 +165,7 @@ impl Task {
         self.status.set(status);
         self.state.set(TaskState::Owned);
         ctx.count_in_flight(-1);
+        fault::forget(self);
         log::trace!("completion of task {self:p}: {status:?}");
         // SAFETY: the program's own function, with what its type promises.
         unsafe { callback(self, self.user_data.get(), ctx.user_data()) };
@@ -197,6 +203,7 @@ pub struct Pool {
 impl Pool {
     /// `count` free tasks.
     pub fn new(owner: &Weak<dyn Context>, kind: u32, count: u32) -> Rc<Pool> {
+        let count = owner.upgrade().map_or(count, |owner| fault::pool(owner.kind_name(kind), count));
         Rc::new_cyclic(|pool| Pool {
             tasks: (0..count)
                 .map(|slot| Task {

@@ -162,6 +162,8 @@ settings! {
         sf_index: Option<u32> = None,
         /// IPv4 address of the interface, if it has one.
         ipv4: Option<Ipv4Addr> = None,
+        /// Leading bits of an IPv4 address that name its network; 0: every IPv4 address is routed to.
+        ipv4_prefix: u8 = 0,
         /// IPv6 address of the interface; `null` takes the link-local one made from the MAC.
         ipv6: Option<Ipv6Addr> = None,
         /// Ethernet or InfiniBand.
@@ -394,9 +396,7 @@ impl Device {
     pub fn has_ip(&self, ip: IpAddr) -> bool {
         match ip {
             IpAddr::V4(v4) => self.ipv4 == Some(v4),
-            IpAddr::V6(v6) => {
-                self.ipv6_addr() == v6 || self.ipv4.is_some_and(|v4| v4.to_ipv6_mapped() == v6)
-            }
+            IpAddr::V6(v6) => self.ipv6_addr() == v6 || self.ipv4.is_some_and(|v4| v4.to_ipv6_mapped() == v6),
         }
     }
 

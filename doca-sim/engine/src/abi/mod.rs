@@ -19,3 +19,4 @@ pub mod rdmacm;
 pub mod sta;
 pub mod sync_event;
 pub mod unsupported;
+pub mod version;

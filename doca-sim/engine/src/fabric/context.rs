@@ -3,9 +3,11 @@
 //! The owner creates it with the sizes that its configuration asks for; peers map it. Positions count up for ever
 //! and are reduced to an index when used; whatever a peer reads here it reads once and checks.
 
+use super::clock;
 use super::mailbox::Letter;
 use super::process::Process;
 use super::region::{Piece, RegionId};
+use super::route::Route;
 use super::shm::{Segment, Shared};
 use super::word::{Phase, State, Word};
 use crate::code::{Code, Res};
@@ -74,7 +76,10 @@ struct Header {
     armed: AtomicU32,
     /// The owner's descriptor to write a byte to, plus one; zero if it has none.
     wake_fd: AtomicU32,
-    _pad: [AtomicU64; 2],
+    /// Until when the context neither executes nor answers, in nanoseconds of the monotonic clock.
+    frozen_until: AtomicU64,
+    /// How its packets travel, where connections were made by descriptors.
+    route: AtomicU64,
     /// The receive pool: next entry to claim, next entry to post.
     receive_head: AtomicU64,
     receive_tail: AtomicU64,
@@ -114,7 +119,8 @@ pub struct Link {
     pub head: AtomicU64,
     /// See `head`.
     pub tail: AtomicU64,
-    _reserved: AtomicU64,
+    /// 1 where the contexts' GIDs decide whether the ends reach each other.
+    pub by_gid: AtomicU64,
 }
 // SAFETY: atomic integers only.
 unsafe impl Shared for Link {}
@@ -419,10 +425,27 @@ impl ContextView {
         self.header().permissions.load(SeqCst)
     }
 
-    /// Sets rights and transport, before the context opens.
-    pub fn describe(&self, permissions: u32, transport: u32) {
+    /// Sets rights, transport and route, before the context opens.
+    pub fn describe(&self, permissions: u32, transport: u32, route: Route) {
+        self.header().route.store(route.bits(), SeqCst);
         self.header().permissions.store(permissions, SeqCst);
         self.header().transport.store(transport, SeqCst);
+    }
+
+    /// How its packets travel.
+    pub fn route(&self) -> Route {
+        Route::from_bits(self.header().route.load(SeqCst))
+    }
+
+    /// From now on until then, the context neither executes nor answers.
+    pub fn freeze(&self, until: u64) {
+        self.header().frozen_until.store(until, SeqCst);
+    }
+
+    /// Until when it is frozen, if it is.
+    pub fn frozen_until(&self) -> Option<u64> {
+        let until = self.header().frozen_until.load(Relaxed);
+        (until != 0 && clock::now() < until).then_some(until)
     }
 
     /// `doca_rdma_transport_type`

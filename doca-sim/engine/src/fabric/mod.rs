@@ -7,6 +7,7 @@
 //! process     this process's adapter, and attachments to the adapters of others
 //! region      registered memory: keys, bounds, rights, hazards, copies
 //! context     one segment for each running context: connections, send queues, receive pool, mailbox
+//! route       whether two ports reach each other
 //! queue       the NIC: executes the head of a send queue, whoever comes by
 //! mailbox     connection-management messages
 //! listener    who takes requests for connections, at which port of which device
@@ -22,6 +23,7 @@ pub mod network;
 pub mod process;
 pub mod queue;
 pub mod region;
+pub mod route;
 pub mod shm;
 pub mod word;
 

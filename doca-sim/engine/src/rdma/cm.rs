@@ -20,6 +20,7 @@ use crate::fabric::mailbox::{self, Control, Kind, Message, Offer};
 use crate::fabric::queue::{self, Holder};
 use crate::fabric::{clock, process};
 use crate::log;
+use crate::profile;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::SeqCst;
@@ -42,7 +43,10 @@ fn running_or_starting(rdma: &Rdma) -> Res<Rc<Running>> {
 }
 
 fn running(rdma: &Rdma) -> Res<Rc<Running>> {
-    rdma.ctx().require_running()?;
+    // A context that waits for its first connection must be able to make it.
+    if !profile::get().starting_until_connected || rdma.ctx().state() != CtxState::Starting {
+        rdma.ctx().require_running()?;
+    }
     rdma.running()
 }
 
@@ -207,7 +211,11 @@ impl Rdma {
             ConnState::Accepted | ConnState::Established => {
                 let told = connection.state();
                 farewell(&running, &connection);
-                end(&running, &connection, told);
+                if profile::get().disconnect_not_told_to_initiator {
+                    running.end_connection(&connection);
+                } else {
+                    end(&running, &connection, told);
+                }
             }
             // Inside the disconnection callback, where programs acknowledge.
             ConnState::Ending | ConnState::Gone => {}

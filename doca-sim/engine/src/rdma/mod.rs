@@ -26,6 +26,7 @@ use crate::code::{Code, Res};
 use crate::ctx::{Context, Ctx};
 use crate::dev::Dev;
 use crate::entry::{Object, Tag};
+use crate::profile;
 use crate::task::{Task, TaskCallback};
 use crate::topology::{Device, RdmaTask};
 use running::Running;
@@ -189,11 +190,19 @@ impl Context for Rdma {
         "doca_rdma"
     }
 
+    fn kind_name(&self, kind: u32) -> &'static str {
+        RdmaTask::ALL[kind as usize].name()
+    }
+
     fn start(&self) -> Res {
         self.retired.take();
         let running = Running::start(self)?;
         *self.running.borrow_mut() = Some(running);
         Ok(())
+    }
+
+    fn is_ready(&self) -> bool {
+        !profile::get().starting_until_connected || self.running().is_ok_and(|running| running.is_connected())
     }
 
     fn stop(&self) {
@@ -255,6 +264,6 @@ impl Context for Rdma {
 
     /// Stopping an idle RDMA context succeeds: the sync event samples rely on it.
     fn stop_when_idle(&self) -> Res {
-        Ok(())
+        if profile::get().stop_idle_bad_state { Err(Code::BAD_STATE) } else { Ok(()) }
     }
 }

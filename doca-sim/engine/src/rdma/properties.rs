@@ -1,8 +1,10 @@
 //! Settings of an RDMA instance: defaults, limits, errors.
 
 use crate::code::{Code, Res};
-use crate::topology::{Device, LinkLayer};
+use crate::fabric::route::Route;
+use crate::topology::{Device, GidEntry, GidType, LinkLayer};
 use std::cell::Cell;
+use std::net::Ipv6Addr;
 
 /// `DOCA_ACCESS_FLAG_LOCAL_READ_WRITE` and the three RDMA rights: what `set_permissions` takes.
 const PERMISSIONS: u32 = 1 | 2 | 4 | 8;
@@ -139,6 +141,23 @@ impl Properties {
         device.gid(index).ok_or(Code::INVALID_VALUE)?;
         self.gid_index.set(index);
         Ok(())
+    }
+
+    /// How packets travel with the GID that was chosen.
+    pub fn route(&self, device: &Device) -> Route {
+        if device.link_layer == LinkLayer::Infiniband && self.grh.get() == 0 {
+            return Route::INFINIBAND;
+        }
+        match device.gid_table.get(self.gid_index.get() as usize).copied().flatten() {
+            None => Route::NOWHERE,
+            Some(GidEntry { kind: GidType::Infiniband, .. }) => Route::INFINIBAND,
+            Some(GidEntry { kind: GidType::RoceV1, .. }) => Route::ROCE_V1,
+            Some(GidEntry { kind: GidType::RoceV2, gid, .. }) => match Ipv6Addr::from(gid.0).to_ipv4_mapped()
+            {
+                Some(addr) => Route::roce_v2_ipv4(addr, device.ipv4_prefix),
+                None => Route::ROCE_V2_IPV6,
+            },
+        }
     }
 
     /// INVALID_VALUE above 15.

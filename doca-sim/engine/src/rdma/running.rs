@@ -10,6 +10,7 @@ use crate::fabric::listener::Listener;
 use crate::fabric::mailbox::{self, Message};
 use crate::fabric::process::{self, ContextPlace};
 use crate::fabric::queue::{self, Head, Outcome, Received, Wait};
+use crate::fault;
 use crate::log;
 use crate::profile;
 use crate::task::{Pool, Task};
@@ -85,7 +86,11 @@ impl Running {
             receive_pieces: properties.recv_buf_list_len.get(),
         };
         let view = Arc::new(ContextView::create(process::local()?.clone(), place.id(), sizes)?);
-        view.describe(properties.permissions.get(), properties.transport.get());
+        let route = properties.route(rdma.device());
+        view.describe(properties.permissions.get(), properties.transport.get(), route);
+        if let Some(until) = fault::freeze(true) {
+            view.freeze(until);
+        }
         view.set_open(true);
         place.publish(&view)?;
         let owner: Weak<dyn Context> = rdma.this.clone();
@@ -143,6 +148,8 @@ impl Running {
         link.set_state(LinkState::Free);
         use std::sync::atomic::Ordering::SeqCst;
         link.generation.store(id.generation, SeqCst);
+        // RDMA CM resolves addresses, and finds the GIDs that go with them.
+        link.by_gid.store((origin == Origin::Export).into(), SeqCst);
         // Positions go on counting: laps of the slot's former user must not look like ours.
         let position = link.tail.load(SeqCst);
         link.head.store(position, SeqCst);
@@ -165,6 +172,11 @@ impl Running {
     pub fn find(&self, connection: &Connection) -> Option<Rc<Connection>> {
         let found = self.connection(connection.id())?;
         std::ptr::eq(&*found, connection).then_some(found)
+    }
+
+    /// Whether any connection is made.
+    pub fn is_connected(&self) -> bool {
+        self.connections.borrow().iter().flatten().any(|connection| connection.takes_sends())
     }
 
     fn each_connection(&self) -> Vec<Rc<Connection>> {
@@ -270,7 +282,7 @@ impl Running {
         if self.step_event(rdma) {
             return true;
         }
-        let receives_first = self.receives_first.get();
+        let receives_first = fault::shuffle(2).map_or(self.receives_first.get(), |chance| chance == 0);
         self.receives_first.set(!receives_first);
         let order: [fn(&Self, &Rdma) -> bool; 2] = if receives_first {
             [Self::step_receive, Self::step_send]
@@ -295,15 +307,28 @@ impl Running {
         if position >= self.receives_posted.get() {
             return false;
         }
-        let Some(result) = queue::received(&self.view, position) else { return false };
+        let Some(result) = self.received(position) else { return false };
         self.receives_reported.set(position + 1);
         let task = self.receive_slot(position).replace(std::ptr::null());
         // SAFETY: put there by `post_receive`; tasks live as long as their pool, which this holds.
         let Some(task) = (unsafe { task.as_ref() }) else { return true };
-        let status = code_of(result.outcome);
+        let status = match fault::failure(task).filter(|_| result.outcome == Outcome::Success) {
+            Some(code) => {
+                if let Some(connection) = self.connection(result.link) {
+                    connection.break_link(&self.view);
+                }
+                code
+            }
+            None => code_of(result.outcome),
+        };
         self.fill(task, &result, status);
         self.call_back(rdma, task, RdmaTask::Receive, status);
         true
+    }
+
+    /// The result of a receive that can be reported.
+    fn received(&self, position: u64) -> Option<Received> {
+        queue::received(&self.view, position).filter(|_| !fault::is_held(self.receive_slot(position).get()))
     }
 
     /// Writes the results of a receive into the task, and what arrived into its buffers' lengths.
@@ -321,13 +346,18 @@ impl Running {
     }
 
     fn step_send(&self, rdma: &Rdma) -> bool {
-        for index in context::set_bits(self.view.active(), self.send_turn.get()) {
+        let turn = fault::shuffle(self.view.sizes().conns).unwrap_or(self.send_turn.get());
+        for index in context::set_bits(self.view.active(), turn) {
             context::clear_bit(self.view.active(), index);
             let Some(connection) = self.connections.borrow().get(index as usize).cloned().flatten() else {
                 continue;
             };
             let position = connection.reported.get();
             if position >= connection.posted.get() {
+                continue;
+            }
+            if fault::is_held(connection.task_at(position).get()) {
+                context::set_bit(self.view.active(), index);
                 continue;
             }
             let Some(outcome) = queue::sent(&self.view, index, position) else { continue };
@@ -339,7 +369,8 @@ impl Running {
             self.retire_connection(&connection);
             // SAFETY: put there by `submit`; tasks live as long as their pool, which this holds.
             let Some(task) = (unsafe { task.as_ref() }) else { return true };
-            let status = code_of(outcome);
+            let injected = fault::failure(task).filter(|_| outcome == Outcome::Injected);
+            let status = injected.unwrap_or(code_of(outcome));
             let kind = RdmaTask::ALL[task.kind as usize];
             if status == Code::SUCCESS {
                 super::submit::finish(task, kind);
@@ -347,6 +378,9 @@ impl Running {
                 log::warning!("{} task on connection {index} failed: {outcome:?}", kind.name());
             }
             self.call_back(rdma, task, kind, status);
+            if outcome != Outcome::Success && profile::get().failed_task_stops_context {
+                rdma.ctx().fall(rdma);
+            }
             return true;
         }
         false
@@ -407,6 +441,9 @@ impl Running {
                         Wait::Peer => Outcome::Unreachable,
                         Wait::Receive => Outcome::ReceiverNotReady,
                     };
+                    if wait == Wait::Peer {
+                        self.explain_silence(rdma, connection);
+                    }
                     queue::fail_head(&self.view, index, outcome);
                 }
             }
@@ -416,16 +453,32 @@ impl Running {
         connection.pump(&self.view);
     }
 
+    /// Says why a peer does not answer, as far as that can be known here.
+    fn explain_silence(&self, rdma: &Rdma, connection: &Connection) {
+        let index = connection.id().index;
+        let (Some(far), Some(link)) = (connection.far_view(), self.view.link(index)) else { return };
+        if let Some((here, there)) = queue::unreachable(&self.view, link, &far) {
+            log::error!(
+                "connection {index}: the peer cannot be reached with these GIDs: index {} of {} is {here}, the \
+                 peer's is {there}; see doca_rdma_set_gid_index on both sides",
+                rdma.properties.gid_index.get(),
+                rdma.device().ibdev,
+            );
+        }
+    }
+
     /// Whether `step` would find something.
     pub fn has_work(&self) -> bool {
         mailbox::has_mail(&self.view)
             || !self.events.borrow().is_empty()
-            || queue::received(&self.view, self.receives_reported.get()).is_some()
+            || self.received(self.receives_reported.get()).is_some()
             || context::set_bits(self.view.active(), 0).any(|index| {
                 let connections = self.connections.borrow();
                 let Some(Some(connection)) = connections.get(index as usize) else { return false };
                 let position = connection.reported.get();
-                position < connection.posted.get() && queue::sent(&self.view, index, position).is_some()
+                position < connection.posted.get()
+                    && queue::sent(&self.view, index, position).is_some()
+                    && !fault::is_held(connection.task_at(position).get())
             })
     }
 
@@ -456,11 +509,14 @@ impl Running {
                 && let Some(patience) = patience(rdma, wait)
             {
                 times.push(since.saturating_add(patience).max(now + clock::millis(1)));
+                times.extend(connection.far_view().and_then(|view| view.frozen_until()));
             }
         }
         if !self.outbox.borrow().is_empty() {
             times.push(now + CHORES_EVERY);
         }
+        times.extend(fault::next_due());
+        times.extend(self.view.frozen_until());
         times.into_iter().min()
     }
 
@@ -491,6 +547,7 @@ fn patience(rdma: &Rdma, wait: Wait) -> Option<u64> {
 fn code_of(outcome: Outcome) -> Code {
     match outcome {
         Outcome::Success => Code::SUCCESS,
+        Outcome::Flushed if profile::get().flushed_shutdown => Code::SHUTDOWN,
         Outcome::Refused if !profile::get().refused_io_failed => Code::NOT_PERMITTED,
         _ => Code::IO_FAILED,
     }

@@ -17,8 +17,10 @@ use crate::buf::Buf;
 use crate::code::{Code, Res};
 use crate::fabric::queue::{self, LOCAL_WRITE, Operation, Post};
 use crate::fabric::region::Piece;
+use crate::fault;
 use crate::log;
 use crate::mmap::Backing;
+use crate::profile;
 use crate::sync_event::RemoteNet;
 use crate::task::Task;
 use crate::topology::RdmaTask;
@@ -31,7 +33,7 @@ pub fn submit(rdma: &Rdma, running: &Running, task: &Task, flush: bool) -> Res {
         _ => send_side(rdma, running, task, kind, flush),
     };
     if let Err(code) = result
-        && code != Code::FULL
+        && !matches!(code, Code::FULL | Code::AGAIN)
     {
         log::debug!("submit of a {} task refused: {code:?}", kind.name());
     }
@@ -65,7 +67,7 @@ fn send_side(rdma: &Rdma, running: &Running, task: &Task, kind: RdmaTask, flush:
     }
     let limit = running.view().sizes().send_pieces;
     let (src, dst) = (task.buffer(&fields.src), task.buffer(&fields.dst));
-    let (post, local) = match kind {
+    let (mut post, local) = match kind {
         RdmaTask::Receive => return Err(Code::UNEXPECTED),
         RdmaTask::Send | RdmaTask::SendImm => {
             check_local(rdma, src, limit, 0)?;
@@ -146,7 +148,15 @@ fn send_side(rdma: &Rdma, running: &Running, task: &Task, kind: RdmaTask, flush:
         return Err(Code::INVALID_VALUE);
     }
     if connection.is_full() {
-        return Err(Code::FULL);
+        return Err(if profile::get().full_is_again { Code::AGAIN } else { Code::FULL });
+    }
+    if fault::armed() {
+        if fault::will_fail(task) || fault::cut(connection.id().index) {
+            post.operation = Operation::Fault;
+        }
+        if let Some(until) = fault::freeze(false) {
+            running.view().freeze(until);
+        }
     }
     let position = connection.posted.get();
     connection.task_at(position).set(task);

@@ -4,6 +4,7 @@ use super::{SyncEvent, Value};
 use crate::code::{Code, Res};
 use crate::ctx::{Context, Ctx, CtxState};
 use crate::fabric::clock;
+use crate::fault;
 use crate::task::{Pool, Task, TaskCallback};
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
@@ -64,6 +65,13 @@ pub struct Queue {
     waiting: RefCell<VecDeque<*const Task>>,
     done: RefCell<VecDeque<(*const Task, Code)>>,
     wake_fd: Cell<Option<i32>>,
+}
+
+impl Queue {
+    /// Whether a completion can be delivered.
+    fn has_done(&self) -> bool {
+        self.done.borrow().front().is_some_and(|(task, _)| !fault::is_held(*task))
+    }
 }
 
 /// The masks that wait tasks take: zero, or 1, 2, 4 or 8 consecutive bytes of ones.
@@ -136,6 +144,16 @@ impl Context for SyncEvent {
         "doca_sync_event"
     }
 
+    fn kind_name(&self, kind: u32) -> &'static str {
+        match Kind::of(kind) {
+            Kind::Get => "sync_event_get",
+            Kind::NotifySet => "sync_event_notify_set",
+            Kind::NotifyAdd => "sync_event_notify_add",
+            Kind::WaitEq => "sync_event_wait_eq",
+            Kind::WaitNeq => "sync_event_wait_neq",
+        }
+    }
+
     fn start(&self) -> Res {
         self.open()?;
         let owner: Weak<dyn Context> = self.this.clone();
@@ -174,7 +192,11 @@ impl Context for SyncEvent {
             return Err(Code::INVALID_VALUE);
         }
         let queue = self.queue()?;
-        match execute(&*self.value()?, task) {
+        let result = match fault::failure(task) {
+            Some(code) => Some(code),
+            None => execute(&*self.value()?, task),
+        };
+        match result {
             Some(code) => queue.done.borrow_mut().push_back((task, code)),
             None => queue.waiting.borrow_mut().push_back(task),
         }
@@ -203,6 +225,9 @@ impl Context for SyncEvent {
                 }
             });
         }
+        if !queue.has_done() {
+            return false;
+        }
         let Some((task, code)) = queue.done.borrow_mut().pop_front() else { return false };
         // SAFETY: as above.
         let task = unsafe { &*task };
@@ -213,7 +238,7 @@ impl Context for SyncEvent {
     }
 
     fn has_work(&self) -> bool {
-        self.queue().is_ok_and(|queue| !queue.done.borrow().is_empty())
+        self.queue().is_ok_and(|queue| queue.has_done())
     }
 
     fn arm(&self, wake_fd: i32) {
@@ -230,7 +255,8 @@ impl Context for SyncEvent {
 
     fn deadline(&self) -> Option<u64> {
         let waiting = self.queue().is_ok_and(|queue| !queue.waiting.borrow().is_empty());
-        waiting.then(|| clock::now() + LOOK_EVERY)
+        let look = waiting.then(|| clock::now() + LOOK_EVERY);
+        look.into_iter().chain(fault::next_due()).min()
     }
 
     fn pidfds(&self, _each: &mut dyn FnMut(i32)) {}

@@ -87,6 +87,9 @@ fn device(device: &Device) -> Result<(), String> {
     if !MTUS.contains(&device.max_mtu) {
         return fail("max_mtu", &format_args!("{} is not one of {MTUS:?}", device.max_mtu));
     }
+    if device.ipv4_prefix > 32 {
+        return fail("ipv4_prefix", &format_args!("{} is more than 32 bits", device.ipv4_prefix));
+    }
     if (device.func_type == FuncType::Sf) != device.sf_index.is_some() {
         return fail("sf_index", &"scalable functions have one, others do not");
     }

@@ -126,6 +126,7 @@ fn mistakes_are_named() {
         (device(r#""ipv4": "192.168.2.1""#), &["ipv4", "host.mlx5_0", "host.mlx5_1"]),
         (device(r#""ipv4": "192.168.1""#), &["host.mlx5_0.ipv4"]),
         (device(r#""pci": "0000:3b:00.1""#), &["pci", "host.mlx5_0", "host.mlx5_1"]),
+        (device(r#""ipv4_prefix": 33"#), &["host.mlx5_0.ipv4_prefix", "33"]),
         (device(r#""max_mtu": 1500"#), &["host.mlx5_0.max_mtu", "1500"]),
         (device(r#""func_type": "sf""#), &["host.mlx5_0.sf_index"]),
         (device(r#""func_type": "xf""#), &["host.mlx5_0.func_type", "xf"]),
