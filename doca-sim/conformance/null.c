@@ -43,7 +43,6 @@ static void devices(void)
 	FAILS(INVALID_VALUE, doca_devinfo_rep_destroy_list(NULL));
 	FAILS(INVALID_VALUE, doca_dev_open(NULL, (void *)scratch));
 	FAILS(INVALID_VALUE, doca_dev_open(info, NULL));
-	FAILS(INVALID_VALUE, doca_dev_close(NULL));
 	FAILS(INVALID_VALUE, doca_dev_accelerate_resource_reclaim(NULL));
 	FAILS(INVALID_VALUE, doca_dev_rep_open(NULL, (void *)scratch));
 	FAILS(INVALID_VALUE, doca_dev_rep_open(rep_info, NULL));

@@ -64,6 +64,7 @@ fn sources() -> Result<Vec<PathBuf>> {
 fn modules_of(program: &str) -> &'static [&'static str] {
     match program {
         "sta" => &["doca-sta"],
+        "dma" => &["doca-dma", "doca-common"],
         _ => MODULES,
     }
 }

@@ -74,7 +74,8 @@ entry! {
 
     /// Gives a reference back.
     fn doca_dev_close(dev: In<Dev>) {
-        dev::close(dev.get()?)
+        // Programs close what they have closed and set to NULL, and take anything but success for a failure.
+        dev.optional()?.map_or(Ok(()), dev::close)
     }
 
     /// Nothing is cached here, so all of it is reclaimed at once.

@@ -1,0 +1,89 @@
+/*
+ * A copy by DMA between two maps of one process, as a program writes it that leaves all to the defaults: maps
+ * without a word about permissions may be read and written by their own devices, and by nobody else.
+ */
+#include "peer.h"
+
+#include <doca_buf.h>
+#include <doca_buf_inventory.h>
+#include <doca_ctx.h>
+#include <doca_dma.h>
+#include <doca_mmap.h>
+#include <doca_pe.h>
+
+static int done, failed;
+
+static void copied(struct doca_dma_task_memcpy *task, union doca_data data, union doca_data ctx_data)
+{
+	(void)ctx_data;
+	CHECK(data.u64 == 7);
+	done++;
+	doca_task_free(doca_dma_task_memcpy_as_task(task));
+}
+
+static void not_copied(struct doca_dma_task_memcpy *task, union doca_data data, union doca_data ctx_data)
+{
+	(void)data;
+	(void)ctx_data;
+	failed++;
+	doca_task_free(doca_dma_task_memcpy_as_task(task));
+}
+
+static struct doca_mmap *map_of(struct doca_dev *dev, void *memory, size_t len)
+{
+	struct doca_mmap *map = NULL;
+
+	OK(doca_mmap_create(&map));
+	OK(doca_mmap_add_dev(map, dev));
+	OK(doca_mmap_set_memrange(map, memory, len));
+	OK(doca_mmap_start(map));
+	return map;
+}
+
+int main(void)
+{
+	char from[64] = "what is to be copied", to[64] = "";
+	struct doca_dev *dev = open_device("mlx5_0");
+	struct doca_mmap *source, *target;
+	struct doca_buf_inventory *inventory;
+	struct doca_dma_task_memcpy *task;
+	struct doca_buf *src, *dst;
+	struct doca_dma *dma;
+	struct doca_ctx *ctx;
+	struct doca_pe *pe;
+	const void *blob;
+	size_t len;
+
+	source = map_of(dev, from, sizeof(from));
+	target = map_of(dev, to, sizeof(to));
+	FAILS(NOT_PERMITTED, doca_mmap_export_rdma(source, dev, &blob, &len));
+	FAILS(NOT_PERMITTED, doca_mmap_export_pci(source, dev, &blob, &len));
+	OK(doca_buf_inventory_create(2, &inventory));
+	OK(doca_buf_inventory_start(inventory));
+	OK(doca_buf_inventory_buf_get_by_data(inventory, source, from, sizeof(from), &src));
+	OK(doca_buf_inventory_buf_get_by_addr(inventory, target, to, sizeof(to), &dst));
+
+	OK(doca_pe_create(&pe));
+	OK(doca_dma_create(dev, &dma));
+	ctx = doca_dma_as_ctx(dma);
+	OK(doca_dma_task_memcpy_set_conf(dma, copied, not_copied, 1));
+	OK(doca_pe_connect_ctx(pe, ctx));
+	OK(doca_ctx_start(ctx));
+	OK(doca_dma_task_memcpy_alloc_init(dma, src, dst, (union doca_data){.u64 = 7}, &task));
+	OK(doca_task_submit(doca_dma_task_memcpy_as_task(task)));
+	for (uint64_t until = now_ms() + PATIENCE_MS; done + failed == 0 && now_ms() < until;)
+		doca_pe_progress(pe);
+	CHECK(done == 1 && failed == 0);
+	CHECK(memcmp(from, to, sizeof(from)) == 0);
+
+	OK(doca_ctx_stop(ctx));
+	OK(doca_dma_destroy(dma));
+	OK(doca_pe_destroy(pe));
+	OK(doca_buf_dec_refcount(src, NULL));
+	OK(doca_buf_dec_refcount(dst, NULL));
+	OK(doca_buf_inventory_destroy(inventory));
+	OK(doca_mmap_destroy(source));
+	OK(doca_mmap_destroy(target));
+	OK(doca_dev_close(dev));
+	return check_summary();
+}
