@@ -38,7 +38,8 @@ fn run(sdk: &Sdk, sources: &[PathBuf]) -> Result {
         let name = name_of(source);
         let program = scratch.path().join(&name);
         compile(sdk, modules_of(&name), source, &program)?;
-        let mut command = sdk.command(&program);
+        let mut command =
+            if uses_rdmacm(&name) { sdk.command_with_rdmacm(&program) } else { sdk.command(&program) };
         command
             .env("DOCA_SIM_DIR", scratch.path().join(format!("{name}.network")))
             .env("DOCA_SIM_QUIET", "1");
@@ -60,6 +61,11 @@ fn sources() -> Result<Vec<PathBuf>> {
     Ok(found)
 }
 
+/// Programs about connection management use the SDK's librdmacm as others use the real one.
+fn uses_rdmacm(program: &str) -> bool {
+    program.starts_with("rdmacm_")
+}
+
 /// The modules that a program uses.
 fn modules_of(program: &str) -> &'static [&'static str] {
     match program {
@@ -78,5 +84,8 @@ pub(crate) fn compile(sdk: &Sdk, modules: &[&str], source: &Path, program: &Path
     let mut cc = process::cc();
     cc.args(["-std=gnu11", "-g", "-Wall", "-Wextra", "-Werror", "-DDOCA_ALLOW_EXPERIMENTAL_API"]);
     cc.arg("-o").arg(program).arg(source).args(flags.split_whitespace()).args(["-lpthread", "-ldl"]);
+    if uses_rdmacm(&name_of(source)) {
+        cc.arg("-L").arg(sdk.options().rdmacm()).arg("-lrdmacm");
+    }
     process::run(&mut cc)
 }

@@ -4,7 +4,7 @@ use crate::forwarders::Plan;
 use crate::library::{self, ENGINE};
 use crate::process;
 use crate::release::{Release, Side};
-use crate::{Result, elf, engine, forwarders, headers, modules, place, provision};
+use crate::{Result, elf, engine, forwarders, headers, modules, place, provision, rdmacm};
 use std::collections::BTreeSet;
 use std::fs::{self, File};
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -49,6 +49,11 @@ impl Options {
     /// The directory of the libraries.
     pub(crate) fn libdir(&self) -> PathBuf {
         self.prefix.join("lib").join(place::triplet())
+    }
+
+    /// The directory of the simulated librdmacm.
+    pub(crate) fn rdmacm(&self) -> PathBuf {
+        rdmacm::dir(&self.libdir())
     }
 
     /// The directory of the modules.
@@ -129,6 +134,7 @@ fn build(options: &Options, archive: &Path, work: &Path, tree: &Path) -> Result 
         link(&file, &libdir.join(library.soname()))?;
         link(&library.soname(), &libdir.join(format!("libdoca_{}.so", library.name)))?;
     }
+    rdmacm::build(&engine, &libdir)?;
     modules::write(options.release, &staged.modules())?;
     place::write(&tree.join("VERSION"), format!("{}\n", options.release.full()))?;
     place::write(&tree.join("applications/VERSION"), format!("{}\n", options.release.short()))?;
@@ -167,7 +173,8 @@ fn copy(from: &Path, to: &Path) -> Result {
         .map_err(|e| format!("cannot copy {} to {}: {e}", from.display(), to.display()))
 }
 
-fn link(target: &str, at: &Path) -> Result {
+/// A symbolic link.
+pub(crate) fn link(target: &str, at: &Path) -> Result {
     symlink(target, at).map_err(|e| format!("cannot link {}: {e}", at.display()))
 }
 

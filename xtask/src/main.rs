@@ -25,6 +25,7 @@ mod modules;
 mod place;
 mod process;
 mod provision;
+mod rdmacm;
 mod release;
 mod sdk;
 mod suite;
@@ -46,6 +47,7 @@ Commands around the software DOCA SDK. `cargo sim COMMAND`:
   asan [ARGS]         tests of lifecycles under AddressSanitizer, simulator included; or cargo test ARGS
   bench NAME [ARGS]   run one of benches/
   env                 print shell `export` lines; use as: eval \"$(cargo sim env)\"
+      --rdmacm                programs find the SDK's librdmacm (connection management only) too
   install             build the SDK into a prefix (default: target/doca-sim)
       --prefix DIR            where to; the result can be moved
       --doca-version 3.3|3.0  which release to look like (default 3.3)

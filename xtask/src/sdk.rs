@@ -40,6 +40,16 @@ impl Sdk {
         command
     }
 
+    /// A command that sees the SDK's librdmacm too.
+    pub(crate) fn command_with_rdmacm(&self, program: impl Into<OsString>) -> Command {
+        let mut command = self.command(program);
+        let mut path = OsString::from(self.options.rdmacm());
+        path.push(":");
+        path.push(before("LD_LIBRARY_PATH", &self.options.libdir()));
+        command.env("LD_LIBRARY_PATH", path);
+        command
+    }
+
     /// Cargo with the SDK.
     pub(crate) fn cargo(&self) -> Command {
         self.command(process::cargo())
@@ -68,17 +78,23 @@ pub(crate) fn cargo(args: &[String]) -> Result<ExitCode> {
 
 /// `cargo sim env`
 pub(crate) fn print_exports(args: &[String]) -> Result {
-    if let Some(arg) = args.first() {
-        return Err(format!("env takes no argument, got {arg}"));
-    }
+    let rdmacm = match args {
+        [] => false,
+        [flag] if flag == "--rdmacm" => true,
+        _ => return Err(format!("env takes --rdmacm or nothing, got {}", args.join(" "))),
+    };
     let sdk = Sdk::ready()?;
-    print!("{}", exports(sdk.options(), clang::variable()));
+    print!("{}", exports(sdk.options(), rdmacm, clang::variable()));
     Ok(())
 }
 
-fn exports(options: &Options, clang: Option<(&str, PathBuf)>) -> String {
+fn exports(options: &Options, rdmacm: bool, clang: Option<(&str, PathBuf)>) -> String {
     let mut text = format!("export DOCA_DIR={}\n", quoted(&options.prefix));
-    for (variable, dir) in [("PKG_CONFIG_PATH", options.modules()), ("LD_LIBRARY_PATH", options.libdir())] {
+    let mut paths = vec![("PKG_CONFIG_PATH", options.modules()), ("LD_LIBRARY_PATH", options.libdir())];
+    if rdmacm {
+        paths.push(("LD_LIBRARY_PATH", options.rdmacm()));
+    }
+    for (variable, dir) in paths {
         text += &format!("export {variable}={}\"${{{variable}:+:${variable}}}\"\n", quoted(&dir));
     }
     if let Some((variable, dir)) = clang {
@@ -99,7 +115,7 @@ mod tests {
     #[test]
     fn a_shell_takes_the_exports() {
         let options = Options { prefix: "/a b/it's".into(), ..Options::default() };
-        let script = exports(&options, Some(("LIBCLANG_PATH", "/c".into())));
+        let script = exports(&options, false, Some(("LIBCLANG_PATH", "/c".into())));
         assert!(script.lines().all(|line| line.starts_with("export ")));
         let mut sh = Command::new("sh");
         sh.env("PKG_CONFIG_PATH", "/before").env_remove("LD_LIBRARY_PATH");
@@ -110,5 +126,12 @@ mod tests {
         let lib = options.libdir().display().to_string();
         let said = process::output(&mut sh).unwrap();
         assert_eq!(said, format!("/a b/it's:/c\n{lib}/pkgconfig:/before\n{lib}\n"));
+        // Before the libraries, so that it is found first.
+        let last = exports(&options, true, None).lines().last().map(str::to_owned);
+        let rdmacm = quoted(&options.rdmacm());
+        assert_eq!(
+            last,
+            Some(format!("export LD_LIBRARY_PATH={rdmacm}\"${{LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}}\""))
+        );
     }
 }
