@@ -110,6 +110,7 @@ pub struct Peer {
     child: Child,
     stdin: ChildStdin,
     lines: Receiver<String>,
+    stdout: Option<JoinHandle<()>>,
     stderr: Option<JoinHandle<String>>,
 }
 
@@ -131,7 +132,7 @@ impl Peer {
         let mut child = command.spawn().expect("this program can be started again");
         let (stdout, stderr) = (child.stdout.take(), child.stderr.take());
         let (sender, lines) = channel();
-        std::thread::spawn(move || {
+        let stdout = std::thread::spawn(move || {
             for line in BufReader::new(stdout.expect("piped")).lines().map_while(Result::ok) {
                 if sender.send(line).is_err() {
                     break;
@@ -144,7 +145,7 @@ impl Peer {
             String::from_utf8_lossy(&bytes).into_owned()
         });
         let stdin = child.stdin.take().expect("piped");
-        Peer { name: name.to_owned(), child, stdin, lines, stderr: Some(stderr) }
+        Peer { name: name.to_owned(), child, stdin, lines, stdout: Some(stdout), stderr: Some(stderr) }
     }
 
     /// The next line, for which it has this long.
@@ -224,6 +225,9 @@ impl Drop for Peer {
         // Both fail for a process that has ended.
         let _ = self.child.kill();
         let _ = self.child.wait();
+        // The readers come to the end of its output, and close it.
+        self.stdout.take().map(JoinHandle::join);
+        self.stderr.take().map(JoinHandle::join);
     }
 }
 
