@@ -70,8 +70,8 @@
 pub use doca_common::{
     Access, Buffer, Chain, Code, Descriptor, Device, DeviceInfo, Error, Failed, Frozen, Kind, Layer, Memory,
     PrivateMemory, ProgressEngine, Refusal, RemoteBuffer, RemoteCell, RemoteEvent, RemoteMemory, Result,
-    SharedBuffer, SharedMemory, SyncEvent, access, buffer, caps, chain, context, device, engine, error, event, log,
-    memory, remote, version,
+    SharedBuffer, SharedMemory, SyncEvent, access, buffer, caps, chain, context, device, engine, error,
+    event, log, memory, remote, version,
 };
 
 /// Messages and one-sided memory access between peers: `libdoca_rdma`.

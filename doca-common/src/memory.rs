@@ -154,7 +154,8 @@ pub struct SharedMemory {
 }
 
 impl SharedMemory {
-    /// Makes the descriptor that a peer needs: `doca_mmap_export_rdma`. It goes stale when this memory and all
+    /// Makes the descriptor that a peer needs: `doca_mmap_export_rdma`. Whoever has it can do what the permissions
+    /// say, so send it over a secure channel. It goes stale when this memory and all
     /// buffers of it are dropped.
     ///
     /// # Errors

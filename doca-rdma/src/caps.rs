@@ -31,7 +31,7 @@ pub const TRANSPORT_RC: Capability =
         raw::caps::transport(device, TransportType::RC.to_c())
     });
 
-/// Whether dynamic connections are supported: `doca_rdma_cap_transport_type_is_supported`
+/// Whether dynamic connections, which are alpha in DOCA, are supported: `doca_rdma_cap_transport_type_is_supported`
 pub const TRANSPORT_DC: Capability =
     Capability::new("rdma.transport_dc", "doca_rdma_cap_transport_type_is_supported", |device| {
         raw::caps::transport(device, TransportType::DC.to_c())

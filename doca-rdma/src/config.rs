@@ -46,6 +46,33 @@ impl Config {
         Ok(Key::new(self.owner.serial()))
     }
 
+    /// Declares that peers will do a kind of task over this context, and gives them the flags of its row in the
+    /// permission matrix: `doca_rdma_set_permissions`. If more than what was declared is permitted when the context
+    /// starts, that is logged. The memory must allow it too.
+    ///
+    /// # Errors
+    ///
+    /// DOCA's.
+    pub fn allow<T: Task>(&mut self) -> Result<()> {
+        self.owner.require_idle("doca_rdma_set_permissions")?;
+        let needed = T::requirement().map_or(Access::empty(), |row| row.peer_context);
+        let permitted = self.owner.handle().permissions()? & Access::ANY_RDMA;
+        self.owner.handle().set_permissions(permitted | needed)?;
+        self.owner.declare(needed);
+        Ok(())
+    }
+
+    /// Logs what is permitted beyond the declared use.
+    fn log_permissions(&self) {
+        let Some(declared) = self.owner.declared() else { return };
+        if let Ok(permitted) = self.owner.handle().permissions()
+            && let beyond = (permitted & Access::ANY_RDMA) - declared
+            && !beyond.is_empty()
+        {
+            log::warn!("doca_rdma_set_permissions: peers may do {beyond}, beyond the use that was declared");
+        }
+    }
+
     /// Starts the context on an engine: `doca_ctx_start`. From the first start on it belongs to that engine.
     ///
     /// # Errors
@@ -54,6 +81,7 @@ impl Config {
     #[doc(alias = "doca_ctx_start")]
     #[doc(alias = "doca_pe_connect_ctx")]
     pub fn start(self, engine: &ProgressEngine) -> std::result::Result<Starting, Failed<Left>> {
+        self.log_permissions();
         Starting::begin(self.owner, engine)
     }
 
@@ -114,7 +142,8 @@ impl Config {
         self.owner.handle().set_receive_buf_list_len(buffers)
     }
 
-    /// Sets the transport, which both peers must share: `doca_rdma_set_transport_type`. RC unless set.
+    /// Sets the transport, which both peers must share: `doca_rdma_set_transport_type`. RC unless set. DC is alpha
+    /// in DOCA: it may change, and it has descriptors only, one connection for each context.
     ///
     /// # Errors
     ///
@@ -123,6 +152,12 @@ impl Config {
     pub fn set_transport_type(&mut self, transport: TransportType) -> Result<()> {
         self.owner.require_idle("doca_rdma_set_transport_type")?;
         require_transport(self.device(), transport)?;
+        if transport == TransportType::DC {
+            static ONCE: std::sync::Once = std::sync::Once::new();
+            ONCE.call_once(|| {
+                log::warn!("doca_rdma_set_transport_type: DC is alpha in DOCA, and may change")
+            });
+        }
         self.owner.handle().set_transport_type(transport)
     }
 
@@ -205,11 +240,16 @@ impl Config {
     ///
     /// # Errors
     ///
-    /// [`Refusal::TooLong`] beyond that, or DOCA's.
+    /// [`Refusal::TooLong`] beyond that, [`Refusal::OutOfRange`] for parts of a millisecond, or DOCA's.
     #[doc(alias = "doca_rdma_set_connection_request_timeout")]
     pub fn set_connection_request_timeout(&mut self, time: Duration) -> Result<()> {
         let call = "doca_rdma_set_connection_request_timeout";
         self.owner.require_idle(call)?;
+        if !time.subsec_nanos().is_multiple_of(1_000_000) {
+            return Err(
+                Error::refused(call, Refusal::OutOfRange).with(format!("{time:?}: whole milliseconds only"))
+            );
+        }
         let millis = u16::try_from(time.as_millis())
             .map_err(|_| Error::refused(call, Refusal::TooLong).with(format!("{time:?}")))?;
         self.owner.handle().set_connection_request_timeout(millis)

@@ -159,7 +159,9 @@ impl Rdma {
         Ok(Queue::new(self.run.clone()))
     }
 
-    /// Opens a connection for a peer that gets its descriptor by some other channel: `doca_rdma_export`.
+    /// Opens a connection for a peer that gets its descriptor by some other channel: `doca_rdma_export`. Whoever has
+    /// the descriptor can take the peer's place: send it over a secure channel, and trust only such a one for the
+    /// peer's.
     ///
     /// # Errors
     ///

@@ -6,7 +6,7 @@ use crate::task::POOLS;
 use crate::{caps, raw};
 use doca_common::caps::Value;
 use doca_common::context::{Lifecycle, Member, State};
-use doca_common::{Device, Error, Refusal, Result};
+use doca_common::{Access, Device, Error, Refusal, Result};
 use std::cell::{Cell, RefCell};
 use std::fmt;
 use std::ops::Deref;
@@ -22,6 +22,8 @@ pub struct Instance {
     serial: u64,
     /// Configured number of tasks, by pool.
     enabled: Cell<[u32; POOLS]>,
+    /// What peers were said to do, if anything was said.
+    declared: Cell<Option<Access>>,
     run: RefCell<Option<Rc<Run>>>,
     /// Longest message that the device can send.
     max_message: usize,
@@ -43,6 +45,7 @@ impl Instance {
                 device: device.clone(),
                 serial: SERIAL.fetch_add(1, Ordering::Relaxed),
                 enabled: Cell::new([0; POOLS]),
+                declared: Cell::new(None),
                 run: RefCell::new(None),
                 max_message,
             })),
@@ -79,6 +82,14 @@ impl Instance {
         let mut enabled = self.enabled.get();
         enabled[pool] = num_tasks;
         self.enabled.set(enabled);
+    }
+
+    pub(crate) fn declared(&self) -> Option<Access> {
+        self.declared.get()
+    }
+
+    pub(crate) fn declare(&self, use_: Access) {
+        self.declared.set(Some(self.declared.get().unwrap_or(Access::empty()) | use_));
     }
 
     /// The run that is going on.

@@ -32,7 +32,7 @@ named! {
     TransportType(doca_rdma_transport_type) {
         /// Reliable connection.
         RC = DOCA_RDMA_TRANSPORT_TYPE_RC,
-        /// Dynamically connected: descriptors only, one connection.
+        /// Dynamically connected: descriptors only, one connection. Alpha in DOCA: it may change.
         DC = DOCA_RDMA_TRANSPORT_TYPE_DC,
     }
 }

@@ -1,0 +1,592 @@
+//! Immediates, reads, writes, atomics and events: what they do, and what is refused by whom. Both peers are in this
+//! process; neither is asked for anything while its memory is reached into.
+
+mod support;
+
+use doca::event::{Condition, Publisher, Subscriber};
+use doca::rdma::{
+    CompareSwapTask, Config, Connection, EventAddTask, EventGetTask, EventSetTask, FetchAddTask, Opcode,
+    Queue, Rdma, ReadTask, ReceiveTask, SendImmTask, Task, WriteImmTask, WriteTask,
+};
+use doca::{
+    Access, Buffer, Chain, Code, Device, Error, Failed, Memory, PrivateMemory, ProgressEngine, Refusal,
+    RemoteEvent, RemoteMemory, SharedMemory, SyncEvent,
+};
+use std::time::Duration;
+use support::{LIMIT, device, other_device};
+
+const ALL: Access = Access::ANY_RDMA;
+
+/// A context that asks, with a queue of each kind, and one that is asked.
+struct Peers {
+    device: Device,
+    local: PrivateMemory,
+    connection: Connection,
+    imms: Queue<SendImmTask>,
+    reads: Queue<ReadTask>,
+    writes: Queue<WriteTask>,
+    write_imms: Queue<WriteImmTask>,
+    swaps: Queue<CompareSwapTask>,
+    adds: Queue<FetchAddTask>,
+    gets: Queue<EventGetTask>,
+    sets: Queue<EventSetTask>,
+    event_adds: Queue<EventAddTask>,
+    receives: Queue<ReceiveTask>,
+    _back: Connection,
+    asker: Rdma,
+    _asked: Rdma,
+    _engine: ProgressEngine,
+}
+
+fn configure(device: &Device) -> Config {
+    let mut config = Rdma::configure(device).unwrap();
+    config.set_gid_roce_v2().unwrap();
+    config
+}
+
+impl Peers {
+    /// The asked context permits this.
+    fn new(permitted: Access) -> Self {
+        let device = device();
+        let engine = ProgressEngine::new().unwrap();
+        let local = Memory::zeroed(4096).unwrap().private(&device).unwrap();
+        let (mut asker, mut asked) = (configure(&device), configure(&device));
+        asker.set_max_send_buf_list_len(4).unwrap();
+        asked.set_permissions(permitted).unwrap();
+        let (imms, reads, writes) =
+            (asker.enable(2).unwrap(), asker.enable(2).unwrap(), asker.enable(2).unwrap());
+        let (write_imms, swaps, adds) =
+            (asker.enable(2).unwrap(), asker.enable(2).unwrap(), asker.enable(2).unwrap());
+        let (gets, sets, event_adds) =
+            (asker.enable(2).unwrap(), asker.enable(2).unwrap(), asker.enable(2).unwrap());
+        let receives = asked.enable(2).unwrap();
+        let asker = asker.start(&engine).unwrap().running().unwrap();
+        let asked = asked.start(&engine).unwrap().running().unwrap();
+        let (ours, descriptor) = asker.export().unwrap();
+        let (theirs, their_descriptor) = asked.export().unwrap();
+        Peers {
+            connection: ours.connect(their_descriptor).unwrap(),
+            _back: theirs.connect(descriptor).unwrap(),
+            imms: asker.queue(imms).unwrap(),
+            reads: asker.queue(reads).unwrap(),
+            writes: asker.queue(writes).unwrap(),
+            write_imms: asker.queue(write_imms).unwrap(),
+            swaps: asker.queue(swaps).unwrap(),
+            adds: asker.queue(adds).unwrap(),
+            gets: asker.queue(gets).unwrap(),
+            sets: asker.queue(sets).unwrap(),
+            event_adds: asker.queue(event_adds).unwrap(),
+            receives: asked.queue(receives).unwrap(),
+            device,
+            local,
+            asker,
+            _asked: asked,
+            _engine: engine,
+        }
+    }
+
+    /// Shared memory of the asked side, and how the asker names it.
+    fn window(&self, access: Access) -> (SharedMemory, RemoteMemory) {
+        let memory = Memory::zeroed(4096).unwrap().shared(&self.device, access).unwrap();
+        let remote = RemoteMemory::import(&self.device, memory.export().unwrap()).unwrap();
+        (memory, remote)
+    }
+
+    fn event(&self) -> (SyncEvent, RemoteEvent) {
+        let event = SyncEvent::new(Publisher::RemoteNet, Subscriber::Cpu(&self.device)).unwrap();
+        let remote = RemoteEvent::import(&self.device, event.export_net().unwrap()).unwrap();
+        (event, remote)
+    }
+
+    fn with(&self, data: &[u8]) -> Buffer {
+        let mut buffer = self.local.take(data.len()).unwrap();
+        buffer.copy_from_slice(data);
+        buffer
+    }
+
+    fn chain(&self, lens: &[usize]) -> Chain {
+        let mut chain = Chain::new(self.local.take(lens[0]).unwrap());
+        for &len in &lens[1..] {
+            chain.push(self.local.take(len).unwrap()).unwrap();
+        }
+        chain
+    }
+}
+
+#[test]
+fn immediates_arrive_as_they_were_sent() {
+    let peers = Peers::new(Access::empty());
+    let mut receive = peers.receives.submit(peers.local.take(16).unwrap()).unwrap();
+    let mut send = peers.imms.submit(&peers.connection, peers.with(b"hello"), 0x0102_0304).unwrap();
+    assert_eq!(&send.wait_for(LIMIT).unwrap()[..], b"hello");
+    let received = receive.wait_for(LIMIT).unwrap();
+    assert_eq!((received.opcode(), received.immediate()), (Opcode::SEND_WITH_IMM, Some(0x0102_0304)));
+    assert_eq!(&received.buffer[..], b"hello");
+
+    let mut receive = peers.receives.submit(()).unwrap();
+    peers.imms.submit(&peers.connection, (), u32::MAX).unwrap().wait_for(LIMIT).unwrap();
+    let received = receive.wait_for(LIMIT).unwrap();
+    assert_eq!((received.message_len(), received.immediate()), (0, Some(u32::MAX)));
+}
+
+#[test]
+fn reads_bring_what_is_there() {
+    let peers = Peers::new(Access::RDMA_READ);
+    let (memory, remote) = peers.window(Access::RDMA_READ);
+    memory.write(100, b"0123456789").unwrap();
+
+    // Twice with the same task and buffer: nothing is appended.
+    let (mut buffer, mut range) = (peers.local.take(64).unwrap(), remote.range(0, 200).unwrap());
+    for (offset, expected) in [(100, &b"0123456789"[..]), (103, b"345")] {
+        range.set_range(offset, expected.len()).unwrap();
+        let mut read = peers.reads.submit(&peers.connection, &range, buffer).unwrap();
+        assert_eq!(range.set_range(0, 1).unwrap_err().refusal(), Some(Refusal::InUse));
+        let fetched = read.wait_for(LIMIT).unwrap();
+        assert_eq!((fetched.bytes_read(), &fetched.buffer[..]), (expected.len(), expected));
+        buffer = fetched.buffer;
+    }
+
+    let range = remote.range(100, 10).unwrap();
+    let mut read = peers.reads.submit(&peers.connection, &range, peers.chain(&[4, 1, 8])).unwrap();
+    let parts = read.wait_for(LIMIT).unwrap().buffer.into_buffers();
+    assert_eq!([&parts[0][..], &parts[1][..], &parts[2][..]], [&b"0123"[..], b"4", b"56789"]);
+
+    let (shared, _) = peers.window(Access::RDMA_WRITE);
+    let mut read = peers.reads.submit(&peers.connection, &range, shared.take(16).unwrap()).unwrap();
+    let mut bytes = [0; 16];
+    assert_eq!(read.wait_for(LIMIT).unwrap().buffer.read(&mut bytes), 10);
+    assert_eq!(&bytes[..10], b"0123456789");
+}
+
+#[test]
+fn writes_land_where_they_aim() {
+    let peers = Peers::new(Access::RDMA_WRITE);
+    let (memory, remote) = peers.window(Access::RDMA_WRITE);
+    let range = remote.range(1000, 100).unwrap();
+    let mut chain = peers.chain(&[3, 2]);
+    chain.data_mut(0).copy_from_slice(b"abc");
+    chain.data_mut(1).copy_from_slice(b"de");
+    peers.writes.submit(&peers.connection, chain, &range).unwrap().wait_for(LIMIT).unwrap();
+    let mut bytes = [0xff; 7];
+    memory.read(999, &mut bytes).unwrap();
+    assert_eq!(&bytes, b"\0abcde\0");
+
+    let frozen = peers.with(b"XY").freeze();
+    for offset in [0, 4094] {
+        let range = remote.range(offset, 2).unwrap();
+        peers.writes.submit(&peers.connection, frozen.clone(), &range).unwrap().wait_for(LIMIT).unwrap();
+        memory.read(offset, &mut bytes[..2]).unwrap();
+        assert_eq!(&bytes[..2], b"XY");
+    }
+    peers.writes.submit(&peers.connection, (), &range).unwrap().wait_for(LIMIT).unwrap();
+}
+
+#[test]
+fn a_write_with_an_immediate_tells_the_peer() {
+    let peers = Peers::new(Access::RDMA_WRITE);
+    let (memory, remote) = peers.window(Access::RDMA_WRITE);
+    let mut receive = peers.receives.submit(peers.with(b"untouched")).unwrap();
+    let source = peers.with(b"news");
+    let mut write =
+        peers.write_imms.submit(&peers.connection, source, &remote.whole().unwrap(), 0xabcd).unwrap();
+    assert_eq!(&write.wait_for(LIMIT).unwrap()[..], b"news");
+    let received = receive.wait_for(LIMIT).unwrap();
+    assert_eq!((received.opcode(), received.immediate()), (Opcode::WRITE_WITH_IMM, Some(0xabcd)));
+    let mut bytes = [0; 4];
+    memory.read(0, &mut bytes).unwrap();
+    assert_eq!(&bytes, b"news");
+}
+
+#[test]
+fn atomics_give_the_value_before() {
+    let peers = Peers::new(Access::RDMA_ATOMIC);
+    let (memory, remote) = peers.window(Access::RDMA_ATOMIC);
+    let cell = remote.cell(64).unwrap();
+    memory.cell(64).unwrap().store(7);
+    let mut result = peers.local.take(8).unwrap();
+    for (compare, swap, before, after) in [(7, 9, 7, 9), (7, 1, 9, 9), (9, u64::MAX, 9, u64::MAX)] {
+        let mut task = peers.swaps.submit(&peers.connection, &cell, result, compare, swap).unwrap();
+        let word = task.wait_for(LIMIT).unwrap();
+        assert_eq!((word.value, memory.cell(64).unwrap().load()), (before, after));
+        assert_eq!(&word.buffer[..], before.to_ne_bytes());
+        result = word.buffer;
+    }
+    for (add, before, after) in [(3, u64::MAX, 2), (40, 2, 42)] {
+        let word = peers.adds.submit(&peers.connection, &cell, result, add).unwrap().wait_for(LIMIT).unwrap();
+        assert_eq!((word.value, memory.cell(64).unwrap().load()), (before, after));
+        result = word.buffer;
+    }
+    let (shared, _) = peers.window(Access::RDMA_READ);
+    let mut task = peers.adds.submit(&peers.connection, &cell, shared.take(8).unwrap(), 0).unwrap();
+    assert_eq!(task.wait_for(LIMIT).unwrap().value, 42);
+}
+
+#[test]
+fn events_signal_a_peer() {
+    let peers = Peers::new(ALL);
+    let (event, remote) = peers.event();
+    let source = peers.with(&5u64.to_ne_bytes());
+    let source = peers.sets.submit(&peers.connection, &remote, source).unwrap().wait_for(LIMIT).unwrap();
+    assert_eq!(event.wait_for(Condition::Greater(4), LIMIT).unwrap(), 5);
+    let mut add = peers.event_adds.submit(&peers.connection, &remote, source, 10).unwrap();
+    let word = add.wait_for(LIMIT).unwrap();
+    assert_eq!((word.value, event.get().unwrap()), (5, 15));
+    assert_eq!(event.add(1).unwrap(), 15);
+    event.set(0xff00).unwrap();
+    let mut get = peers.gets.submit(&peers.connection, &remote, word.buffer).unwrap();
+    assert_eq!(get.wait_for(LIMIT).unwrap().value, 0xff00);
+
+    assert_eq!(event.wait_masked(Condition::Equal(0xf00), 0xfff, LIMIT).unwrap(), 0xff00);
+    assert_eq!(event.wait_for(Condition::NotEqual(0), LIMIT).unwrap(), 0xff00);
+    let error = event.wait_for(Condition::Greater(0xff00), Duration::from_millis(5)).unwrap_err();
+    assert_eq!(error.refusal(), Some(Refusal::TimedOut));
+    assert!(error.to_string().contains("0xff00"), "{error}");
+}
+
+#[test]
+fn an_event_is_exported_only_to_its_publisher() {
+    let device = device();
+    let net = SyncEvent::new(Publisher::RemoteNet, Subscriber::Cpu(&device)).unwrap();
+    assert_eq!(net.export_pci(&device).unwrap_err().code(), Some(Code::NOT_SUPPORTED));
+    let pci = SyncEvent::new(Publisher::RemotePci, Subscriber::Cpu(&device)).unwrap();
+    assert_eq!(pci.export_net().unwrap_err().code(), Some(Code::NOT_SUPPORTED));
+    let own = SyncEvent::new(Publisher::Cpu(&device), Subscriber::Cpu(&device)).unwrap();
+    assert_eq!((own.add(2).unwrap(), own.get().unwrap()), (0, 2));
+    for bytes in [&b""[..], b"no descriptor", net.export_net().unwrap().as_bytes()] {
+        assert!(SyncEvent::import(&device, bytes).is_err());
+    }
+    for bytes in [&b""[..], b"no descriptor", pci.export_pci(&device).unwrap().as_bytes()] {
+        assert!(RemoteEvent::import(&device, bytes).is_err());
+    }
+}
+
+/// Runs one test of this file again in a process of its own.
+fn again(test: &str, variables: &[(&str, &str)]) -> std::process::Output {
+    let mut command = std::process::Command::new(std::env::current_exe().unwrap());
+    command.args(["--exact", test, "--nocapture"]).envs(variables.iter().copied()).output().unwrap()
+}
+
+/// The other side of PCI is another process, since a process is on one side.
+#[test]
+fn an_event_crosses_pci() {
+    const DESCRIPTOR: &str = "EVENT_DESCRIPTOR";
+    if let Ok(text) = std::env::var(DESCRIPTOR) {
+        let bytes: Vec<u8> = text.split(',').map(|byte| byte.parse().unwrap()).collect();
+        let able = doca::event::CAPABILITIES.iter().find(|able| able.name == "event.import_from_remote_pci");
+        let device = Device::find().with(*able.unwrap()).list().unwrap()[0].open().unwrap();
+        let event = SyncEvent::import(&device, bytes).unwrap();
+        assert_eq!(event.wait_for(Condition::Equal(3), LIMIT).unwrap(), 3);
+        assert_eq!(event.add(4).unwrap(), 3);
+        return;
+    }
+    let device = device();
+    let event = SyncEvent::new(Publisher::RemotePci, Subscriber::Cpu(&device)).unwrap();
+    event.set(3).unwrap();
+    let bytes = event.export_pci(&device).unwrap();
+    let text: Vec<String> = bytes.as_bytes().iter().map(u8::to_string).collect();
+    let output = again("an_event_crosses_pci", &[("DOCA_SIM_SIDE", "dpu"), (DESCRIPTOR, &text.join(","))]);
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    assert_eq!(event.wait_for(Condition::Greater(3), LIMIT).unwrap(), 7);
+}
+
+#[test]
+fn names_of_remote_memory_are_checked() {
+    let peers = Peers::new(ALL);
+    let (_memory, remote) = peers.window(ALL);
+    let refusal = |result: doca::Result<doca::RemoteBuffer>| result.unwrap_err().refusal();
+    for (offset, len) in [(0, 0), (4090, 7), (4097, 1), (usize::MAX, 2), (2, usize::MAX)] {
+        assert_eq!(refusal(remote.range(offset, len)), Some(Refusal::OutOfRange), "{len} at {offset}");
+    }
+    let mut part = remote.range(100, 50).unwrap();
+    for (offset, len) in [(99, 2), (149, 2), (120, 0)] {
+        assert_eq!(part.set_range(offset, len).unwrap_err().refusal(), Some(Refusal::OutOfRange));
+    }
+    assert_eq!((part.offset(), part.len()), (100, 50));
+    assert_eq!(remote.cell(4092).unwrap_err().refusal(), Some(Refusal::OutOfRange));
+    assert_eq!(remote.cell(4).unwrap_err().refusal(), Some(Refusal::Misaligned));
+    let import = |bytes: &[u8]| RemoteMemory::import(&peers.device, bytes).unwrap_err();
+    assert_eq!(import(b"").refusal(), Some(Refusal::Malformed));
+    assert_eq!(import(b"what is this").code(), Some(Code::INVALID_VALUE));
+}
+
+/// The refusal, and that the buffer came back with its data.
+fn refused<P>(result: Result<P, Failed<Buffer>>, len: usize) -> Option<Refusal> {
+    let Err(Failed { error, value, .. }) = result else { panic!("accepted") };
+    assert_eq!(value.capacity(), len);
+    error.refusal()
+}
+
+#[test]
+fn what_cannot_work_is_refused_before_doca_is_asked() {
+    let peers = Peers::new(ALL);
+    let (_memory, remote) = peers.window(ALL);
+    let (_event, event) = peers.event();
+    let (range, cell) = (remote.range(0, 16).unwrap(), remote.cell(0).unwrap());
+    let on = &peers.connection;
+    let take = |len: usize| peers.local.take(len).unwrap();
+
+    // Sizes.
+    assert_eq!(refused(peers.reads.submit(on, &range, take(15)), 15), Some(Refusal::TooLong));
+    assert_eq!(refused(peers.writes.submit(on, take(17), &range), 17), Some(Refusal::OutOfRange));
+    assert_eq!(refused(peers.write_imms.submit(on, take(17), &range, 0), 17), Some(Refusal::OutOfRange));
+    assert_eq!(refused(peers.swaps.submit(on, &cell, take(7), 0, 0), 7), Some(Refusal::TooLong));
+    assert_eq!(refused(peers.adds.submit(on, &cell, take(7), 0), 7), Some(Refusal::TooLong));
+    assert_eq!(refused(peers.gets.submit(on, &event, take(7)), 7), Some(Refusal::TooLong));
+    assert_eq!(refused(peers.sets.submit(on, &event, take(9)), 9), Some(Refusal::OutOfRange));
+    assert_eq!(refused(peers.event_adds.submit(on, &event, take(7), 1), 7), Some(Refusal::TooLong));
+    let failed = peers.gets.submit(on, &event, ()).unwrap_err();
+    assert_eq!(failed.error.refusal(), Some(Refusal::TooLong));
+
+    // Chains.
+    let long = peers.reads.submit(on, &range, peers.chain(&[4; 5])).unwrap_err();
+    assert_eq!(long.error.refusal(), Some(Refusal::TooLong));
+    assert!(long.error.to_string().contains("max_send_buf_list_len = 4"), "{}", long.error);
+    assert_eq!(long.value.num_buffers(), 5);
+    let long = peers.writes.submit(on, peers.chain(&[1; 5]), &range).unwrap_err();
+    assert_eq!((long.error.refusal(), long.value.num_buffers()), (Some(Refusal::TooLong), 5));
+
+    // Devices.
+    let other = other_device();
+    let far = Memory::zeroed(64).unwrap().private(&other).unwrap();
+    let theirs = Memory::zeroed(64).unwrap().shared(&other, ALL).unwrap();
+    let theirs = RemoteMemory::import(&other, theirs.export().unwrap()).unwrap();
+    let event_there = SyncEvent::new(Publisher::RemoteNet, Subscriber::Cpu(&other)).unwrap();
+    let event_there = RemoteEvent::import(&other, event_there.export_net().unwrap()).unwrap();
+    let (far_range, far_cell) = (theirs.range(0, 16).unwrap(), theirs.cell(0).unwrap());
+    for refusal in [
+        refused(peers.imms.submit(on, far.take(16).unwrap(), 1), 16),
+        refused(peers.reads.submit(on, &range, far.take(16).unwrap()), 16),
+        refused(peers.reads.submit(on, &far_range, take(16)), 16),
+        refused(peers.writes.submit(on, take(16), &far_range), 16),
+        refused(peers.write_imms.submit(on, take(16), &far_range, 0), 16),
+        refused(peers.swaps.submit(on, &far_cell, take(16), 0, 0), 16),
+        refused(peers.adds.submit(on, &far_cell, take(16), 0), 16),
+        refused(peers.gets.submit(on, &event_there, take(8)), 8),
+        refused(peers.sets.submit(on, &event_there, take(8)), 8),
+        refused(peers.event_adds.submit(on, &event_there, take(8), 0), 8),
+    ] {
+        assert_eq!(refusal, Some(Refusal::OtherDevice));
+    }
+
+    // A full queue, a connection of somebody else or that is over, a context that stopped.
+    let pending: Vec<_> = (0..2).map(|_| peers.reads.submit(on, &range, take(16)).unwrap()).collect();
+    assert_eq!(refused(peers.reads.submit(on, &range, take(16)), 16), Some(Refusal::Full));
+    pending.into_iter().for_each(|mut read| drop(read.wait_for(LIMIT).unwrap()));
+    assert_eq!(refused(peers.reads.submit(&peers._back, &range, take(16)), 16), Some(Refusal::OtherContext));
+    on.disconnect().unwrap();
+    assert_eq!(refused(peers.reads.submit(on, &range, take(16)), 16), Some(Refusal::NotConnected));
+    peers.asker.stop().wait_for(LIMIT).unwrap();
+    assert_eq!(refused(peers.reads.submit(on, &range, take(16)), 16), Some(Refusal::Stale));
+}
+
+/// What must be allowed twice, on memory and context, and how a task goes that needs it.
+type Attempt = fn(&Peers, &RemoteMemory) -> Result<(), Error>;
+
+fn ended<T, P>(mut pending: doca::rdma::Pending<T, P>) -> Result<(), Error>
+where
+    T: Task,
+    P: doca::buffer::Payload + std::fmt::Debug,
+{
+    match pending.wait_for(LIMIT) {
+        Ok(_) => Ok(()),
+        Err(failed) => {
+            assert!(failed.value.is_some(), "{}: the buffer is lost", failed.error);
+            Err(failed.error)
+        }
+    }
+}
+
+const ATTEMPTS: &[(Access, &str, Attempt)] = &[
+    (Access::RDMA_READ, "read", |peers, remote| {
+        ended(peers.reads.submit(&peers.connection, &remote.range(8, 8)?, peers.local.take(8)?)?)
+    }),
+    (Access::RDMA_WRITE, "write", |peers, remote| {
+        ended(peers.writes.submit(&peers.connection, peers.with(b"01234567"), &remote.range(8, 8)?)?)
+    }),
+    (Access::RDMA_WRITE, "write_imm", |peers, remote| {
+        let receive = peers.receives.submit(())?;
+        let write =
+            peers.write_imms.submit(&peers.connection, peers.with(b"01234567"), &remote.range(8, 8)?, 1)?;
+        ended(write)?;
+        ended(receive)
+    }),
+    (Access::RDMA_ATOMIC, "atomic_cmp_swp", |peers, remote| {
+        ended(peers.swaps.submit(&peers.connection, &remote.cell(8)?, peers.local.take(8)?, 0, 1)?)
+    }),
+    (Access::RDMA_ATOMIC, "atomic_fetch_add", |peers, remote| {
+        ended(peers.adds.submit(&peers.connection, &remote.cell(8)?, peers.local.take(8)?, 1)?)
+    }),
+];
+
+/// All subsets of the flags.
+fn masks(of: Access) -> impl Iterator<Item = Access> {
+    let flags: Vec<Access> = of.iter().collect();
+    (0..1u32 << flags.len()).map(move |mask| {
+        flags.iter().enumerate().filter(|(index, _)| mask >> index & 1 == 1).map(|(_, &flag)| flag).collect()
+    })
+}
+
+/// Each task under all masks of memory and context: it succeeds exactly where the matrix says so, with the samples'
+/// narrow flags and with the guidance's wide ones; else the error has `code` and names the row, and the memory stays
+/// as it was.
+fn try_all_permissions(code: Code) {
+    let (mut passed, mut failed) = (0, 0);
+    for &(needed, task, attempt) in ATTEMPTS {
+        for context in masks(ALL | Access::LOCAL_READ_WRITE) {
+            let reconnect = || Peers::new(context);
+            let mut peers = reconnect();
+            for memory in masks(ALL).filter(|memory| !memory.is_empty()) {
+                let (window, remote) = peers.window(memory);
+                let result = attempt(&peers, &remote);
+                let cell = format!("{task} with memory {memory} and context {context}");
+                if (memory & context).contains(needed) {
+                    result.unwrap_or_else(|error| panic!("{cell}: {error}"));
+                    passed += 1;
+                    continue;
+                }
+                let error = result.expect_err(&cell);
+                assert_eq!(error.code(), Some(code), "{cell}: {error}");
+                let row = doca::access::requirement(task).unwrap().to_string();
+                assert!(error.to_string().contains(&row), "{cell}: {error}");
+                let causes = ["the peer's memory lacks", "the peer's context lacks"]
+                    .map(|text| error.next_check().find(text).unwrap_or_else(|| panic!("{cell}: {error}")));
+                assert!(causes[0] < causes[1], "in the order of the matrix: {error}");
+                let mut bytes = [0xff; 16];
+                window.read(0, &mut bytes).unwrap();
+                assert_eq!(bytes, [0; 16], "{cell}");
+                failed += 1;
+                peers = reconnect();
+            }
+        }
+    }
+    assert_eq!((passed, failed), (5 * 4 * 8, 5 * 7 * 16 - 5 * 4 * 8));
+}
+
+/// The same for events, whose only flags are those of the context.
+fn try_event_permissions(code: Code) {
+    type OnEvent = fn(&Peers, &RemoteEvent) -> Result<(), Error>;
+    let attempts: [(Access, OnEvent); 3] = [
+        (Access::RDMA_READ, |peers, event| {
+            ended(peers.gets.submit(&peers.connection, event, peers.local.take(8)?)?)
+        }),
+        (Access::RDMA_WRITE, |peers, event| {
+            ended(peers.sets.submit(&peers.connection, event, peers.with(&[1; 8]))?)
+        }),
+        (Access::RDMA_ATOMIC, |peers, event| {
+            ended(peers.event_adds.submit(&peers.connection, event, peers.local.take(8)?, 1)?)
+        }),
+    ];
+    for (needed, attempt) in attempts {
+        for context in masks(ALL) {
+            let peers = Peers::new(context);
+            let (event, remote) = peers.event();
+            let result = attempt(&peers, &remote);
+            if context.contains(needed) {
+                result.unwrap_or_else(|error| panic!("{needed} with {context}: {error}"));
+            } else {
+                let error = result.expect_err("not permitted");
+                assert_eq!((error.code(), event.get().unwrap()), (Some(code), 0), "{context}: {error}");
+            }
+        }
+    }
+}
+
+#[test]
+fn permissions_are_needed_on_memory_and_context() {
+    try_all_permissions(Code::NOT_PERMITTED);
+    try_event_permissions(Code::NOT_PERMITTED);
+}
+
+const PROFILE: &str = "DOCA_SIM_PROFILE";
+
+/// Where refusals look like any failed transfer. The simulator reads its profile when it is loaded, so this runs
+/// again in a process of its own.
+#[test]
+fn permissions_where_refusals_are_io_errors() {
+    if std::env::var(PROFILE).is_ok_and(|profile| profile == "refused-io-failed") {
+        try_all_permissions(Code::IO_FAILED);
+        try_event_permissions(Code::IO_FAILED);
+        return;
+    }
+    let output = again("permissions_where_refusals_are_io_errors", &[(PROFILE, "refused-io-failed")]);
+    let text = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success() && text.contains("1 passed"), "{text}");
+}
+
+#[test]
+fn memory_that_is_gone_is_refused_by_the_peer() {
+    let peers = Peers::new(ALL);
+    let (memory, remote) = peers.window(ALL);
+    let range = remote.range(0, 8).unwrap();
+    drop((memory, remote));
+    let mut read = peers.reads.submit(&peers.connection, &range, peers.local.take(8).unwrap()).unwrap();
+    let failed = read.wait_for(LIMIT).unwrap_err();
+    assert!(failed.error.next_check().contains("unregistered"), "{}", failed.error);
+    assert_eq!(failed.value.map(|buffer| buffer.capacity()), Some(8));
+}
+
+#[test]
+fn a_deadline_passes_and_the_task_goes_on() {
+    let engine = ProgressEngine::new().unwrap();
+    let device = device();
+    let local = Memory::zeroed(64).unwrap().private(&device).unwrap();
+    let mut asker = configure(&device);
+    let reads = asker.enable::<ReadTask>(1).unwrap();
+    let mut asked = configure(&device);
+    asked.set_permissions(Access::RDMA_READ).unwrap();
+    let asker = asker.start(&engine).unwrap().running().unwrap();
+    let asked = asked.start(&engine).unwrap().running().unwrap();
+    let (ours, descriptor) = asker.export().unwrap();
+    let (theirs, their_descriptor) = asked.export().unwrap();
+    let connection = ours.connect(their_descriptor).unwrap();
+    let memory = Memory::zeroed(64).unwrap().shared(&device, Access::RDMA_READ).unwrap();
+    memory.write(0, b"late").unwrap();
+    let remote = RemoteMemory::import(&device, memory.export().unwrap()).unwrap();
+
+    // The peer is not connected yet: the task is tried again and again.
+    let reads = asker.queue(reads).unwrap();
+    let range = remote.range(0, 4).unwrap();
+    let mut read = reads.submit(&connection, &range, local.take_at(0, 64).unwrap()).unwrap();
+    let failed = read.wait_for(Duration::from_millis(20)).unwrap_err();
+    assert_eq!(failed.error.refusal(), Some(Refusal::TimedOut));
+    assert!(failed.value.is_none() && local.take(1).is_err(), "the buffer is the task's until it is done");
+    let _back = theirs.connect(descriptor).unwrap();
+    let fetched = read.wait_for(LIMIT).unwrap();
+    assert_eq!((fetched.bytes_read(), &fetched.buffer[..]), (4, &b"late"[..]));
+}
+
+#[test]
+fn a_dropped_task_lets_go_of_what_it_named() {
+    let peers = Peers::new(Access::RDMA_READ);
+    let (_memory, remote) = peers.window(Access::RDMA_READ);
+    let mut range = remote.range(0, 8).unwrap();
+    for done_before in [false, true] {
+        let read = peers.reads.submit(&peers.connection, &range, peers.local.take(8).unwrap()).unwrap();
+        if done_before {
+            support::until(&peers._engine, || read.is_done());
+        }
+        drop(read);
+        support::until(&peers._engine, || range.set_range(0, 8).is_ok());
+    }
+}
+
+#[test]
+fn declared_use_gives_the_flags_and_wider_ones_are_logged() {
+    let device = device();
+    let engine = ProgressEngine::new().unwrap();
+    let mut config = configure(&device);
+    config.allow::<ReadTask>().unwrap();
+    config.allow::<EventAddTask>().unwrap();
+    assert_eq!(config.permissions().unwrap(), Access::RDMA_READ | Access::RDMA_ATOMIC);
+    support::log::warnings();
+    let config = config.start(&engine).unwrap().running().unwrap().stop().wait_for(LIMIT).unwrap();
+    assert_eq!(support::log::warnings(), [""; 0]);
+    let mut config = config;
+    config.set_permissions(Access::RDMA_READ | Access::RDMA_WRITE | Access::RDMA_ATOMIC).unwrap();
+    let _rdma = config.start(&engine).unwrap().running().unwrap();
+    let warnings = support::log::warnings();
+    assert!(
+        warnings.iter().any(|text| text.contains("RDMA_WRITE") && !text.contains("READ")),
+        "{warnings:?}"
+    );
+}
