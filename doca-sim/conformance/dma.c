@@ -11,7 +11,7 @@
 #include <doca_mmap.h>
 #include <doca_pe.h>
 
-static int done, failed;
+static int done, failed, starting, running;
 
 static void copied(struct doca_dma_task_memcpy *task, union doca_data data, union doca_data ctx_data)
 {
@@ -27,6 +27,16 @@ static void not_copied(struct doca_dma_task_memcpy *task, union doca_data data, 
 	(void)ctx_data;
 	failed++;
 	doca_task_free(doca_dma_task_memcpy_as_task(task));
+}
+
+static void changed(const union doca_data data, struct doca_ctx *ctx, enum doca_ctx_states before,
+		    enum doca_ctx_states after)
+{
+	(void)data;
+	(void)ctx;
+	(void)before;
+	starting += after == DOCA_CTX_STATE_STARTING;
+	running += after == DOCA_CTX_STATE_RUNNING;
 }
 
 static struct doca_mmap *map_of(struct doca_dev *dev, void *memory, size_t len)
@@ -68,7 +78,10 @@ int main(void)
 	ctx = doca_dma_as_ctx(dma);
 	OK(doca_dma_task_memcpy_set_conf(dma, copied, not_copied, 1));
 	OK(doca_pe_connect_ctx(pe, ctx));
+	OK(doca_ctx_set_state_changed_cb(ctx, changed));
 	OK(doca_ctx_start(ctx));
+	/* There is nothing to connect to. */
+	CHECK(starting == 0 && running == 1);
 	OK(doca_dma_task_memcpy_alloc_init(dma, src, dst, (union doca_data){.u64 = 7}, &task));
 	OK(doca_task_submit(doca_dma_task_memcpy_as_task(task)));
 	for (uint64_t until = now_ms() + PATIENCE_MS; done + failed == 0 && now_ms() < until;)
@@ -76,6 +89,7 @@ int main(void)
 	CHECK(done == 1 && failed == 0);
 	CHECK(memcmp(from, to, sizeof(from)) == 0);
 
+	OK(doca_ctx_stop(ctx));
 	OK(doca_ctx_stop(ctx));
 	OK(doca_dma_destroy(dma));
 	OK(doca_pe_destroy(pe));

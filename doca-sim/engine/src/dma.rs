@@ -185,6 +185,10 @@ impl Context for Dma {
         "doca_dma"
     }
 
+    fn shows_starting(&self) -> bool {
+        false
+    }
+
     fn start(&self) -> Res {
         let owner: Weak<dyn Context> = self.this.clone();
         *self.pool.borrow_mut() = self.conf.get().map(|conf| Pool::new(&owner, 0, conf.count));

@@ -39,7 +39,7 @@ profiles! {
     callbacks_in_progress "callbacks-in-progress";
     /// While an engine in selective mode is armed, progress does nothing until the event.
     selective_quirk "selective-quirk";
-    /// Stopping an RDMA context that is IDLE fails with BAD_STATE, as the state machine of contexts says.
+    /// Stopping a context that is IDLE fails with BAD_STATE, as the state machine of contexts says.
     stop_idle_bad_state "stop-idle-bad-state";
     /// Who disconnects is not told of the disconnection.
     disconnect_not_told_to_initiator "disconnect-not-told-to-initiator";

@@ -261,9 +261,4 @@ impl Context for Rdma {
             running.pidfds(each);
         }
     }
-
-    /// Stopping an idle RDMA context succeeds: the sync event samples rely on it.
-    fn stop_when_idle(&self) -> Res {
-        if profile::get().stop_idle_bad_state { Err(Code::BAD_STATE) } else { Ok(()) }
-    }
 }

@@ -125,10 +125,8 @@ fn a_start_without_a_data_path_is_refused() {
         INVALID_VALUE doca_ctx_start(ctx);
     }
     ok!(doca_sta_add_dev(sta, devices.second););
-    fails! {
-        NOT_SUPPORTED doca_ctx_start(ctx);
-        BAD_STATE doca_ctx_stop(ctx);
-    }
+    fails!(NOT_SUPPORTED doca_ctx_start(ctx););
+    ok!(doca_ctx_stop(ctx););
     let mut state = u32::MAX;
     ok! {
         doca_ctx_get_state(ctx, &mut state);
