@@ -71,6 +71,7 @@ fn modules_of(program: &str) -> &'static [&'static str] {
     match program {
         "sta" => &["doca-sta"],
         "dma" => &["doca-dma", "doca-common"],
+        "faults" => &["doca-rdma", "doca-dma", "doca-common"],
         _ => MODULES,
     }
 }

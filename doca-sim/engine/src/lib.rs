@@ -37,6 +37,7 @@ pub mod rdma;
 pub mod rdmacm;
 mod sleeper;
 pub mod sta;
+pub mod strict;
 pub mod sync_event;
 pub mod task;
 #[cfg(test)]

@@ -241,6 +241,30 @@ fn take_hazard(process: &Process, me: u64, region: RegionId) -> &Hazard {
 }
 
 impl Pin<'_> {
+    /// Copies bytes of this process's own memory.
+    pub fn read(&self, offset: u64, into: &mut [u8]) -> Result<(), Refusal> {
+        let Place::Here(from) = self.place else { return Err(Refusal::Fault) };
+        // SAFETY: as in `copy_to`; `into` is our own.
+        unsafe {
+            libc::memmove(
+                into.as_mut_ptr().cast(),
+                (from + offset as usize) as *const libc::c_void,
+                into.len(),
+            )
+        };
+        Ok(())
+    }
+
+    /// Changes bytes of this process's own memory.
+    pub fn write(&self, offset: u64, from: &[u8]) -> Result<(), Refusal> {
+        let Place::Here(into) = self.place else { return Err(Refusal::Fault) };
+        // SAFETY: as in `copy_to`; `from` is our own.
+        unsafe {
+            libc::memmove((into + offset as usize) as *mut libc::c_void, from.as_ptr().cast(), from.len())
+        };
+        Ok(())
+    }
+
     /// Copies `len` bytes from one pinned piece to another, at these offsets.
     pub fn copy_to(&self, offset: u64, to: &Pin<'_>, to_offset: u64, len: usize) -> Result<(), Refusal> {
         match (self.place, to.place) {

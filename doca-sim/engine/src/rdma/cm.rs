@@ -394,7 +394,7 @@ fn request(rdma: &Rdma, running: &Running, far: Far, port: u16) {
         }
     };
     let listens = running.listeners.borrow().iter().any(|(known, _)| *known == port);
-    if !listens || rdma.ctx().state() != CtxState::Running {
+    if !listens || !matches!(rdma.ctx().state(), CtxState::Starting | CtxState::Running) {
         return refuse(mailbox::REJECT_NO_LISTENER, "this port is not listened on any more");
     }
     if rdma.cm.get().and_then(|callbacks| callbacks.request).is_none() {

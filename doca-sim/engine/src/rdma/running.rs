@@ -13,6 +13,7 @@ use crate::fabric::queue::{self, Head, Outcome, Received, Wait};
 use crate::fault;
 use crate::log;
 use crate::profile;
+use crate::strict;
 use crate::task::{Pool, Task};
 use crate::topology::{self, RdmaTask};
 use std::cell::{Cell, RefCell};
@@ -312,6 +313,7 @@ impl Running {
         let task = self.receive_slot(position).replace(std::ptr::null());
         // SAFETY: put there by `post_receive`; tasks live as long as their pool, which this holds.
         let Some(task) = (unsafe { task.as_ref() }) else { return true };
+        strict::close(task, &result);
         let status = match fault::failure(task).filter(|_| result.outcome == Outcome::Success) {
             Some(code) => {
                 if let Some(connection) = self.connection(result.link) {
@@ -372,6 +374,7 @@ impl Running {
             let injected = fault::failure(task).filter(|_| outcome == Outcome::Injected);
             let status = injected.unwrap_or(code_of(outcome));
             let kind = RdmaTask::ALL[task.kind as usize];
+            strict::give_back(task, kind.name());
             if status == Code::SUCCESS {
                 super::submit::finish(task, kind);
             } else if outcome != Outcome::Flushed {

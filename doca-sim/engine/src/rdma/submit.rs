@@ -21,6 +21,7 @@ use crate::fault;
 use crate::log;
 use crate::mmap::Backing;
 use crate::profile;
+use crate::strict;
 use crate::sync_event::RemoteNet;
 use crate::task::Task;
 use crate::topology::RdmaTask;
@@ -45,6 +46,7 @@ fn receive(rdma: &Rdma, running: &Running, task: &Task) -> Res {
     let limit = running.view().sizes().receive_pieces;
     check_local(rdma, head, limit, LOCAL_WRITE)?;
     log::trace!("submit of receive task {task:p}");
+    strict::open(task, rooms(head));
     running.post_receive(task, rooms(head));
     Ok(())
 }
@@ -164,7 +166,10 @@ fn send_side(rdma: &Rdma, running: &Running, task: &Task, kind: RdmaTask, flush:
     log::trace!("submit of {} task {task:p}: {} bytes", kind.name(), post.length);
     let index = connection.id().index;
     match local {
-        Local::Data(head) => queue::post_send(running.view(), index, position, &post, data(head)),
+        Local::Data(head) => {
+            strict::lend(task, data(head));
+            queue::post_send(running.view(), index, position, &post, data(head));
+        }
         Local::Room(head) => queue::post_send(running.view(), index, position, &post, rooms(head)),
     }
     if flush {
