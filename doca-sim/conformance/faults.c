@@ -316,6 +316,19 @@ static void idle_is_a_bad_state(void)
 	OK(doca_pe_destroy(a.pe));
 }
 
+static void never_started(void)
+{
+	struct doca_buf_inventory *inventory;
+	struct doca_buf *buf;
+
+	side_open(&a);
+	OK(doca_buf_inventory_create(1, &inventory));
+	OK(doca_buf_inventory_buf_get_by_addr(inventory, a.map, a.memory, 8, &buf));
+	put(buf);
+	OK(doca_buf_inventory_destroy(inventory));
+	side_close(&a);
+}
+
 static void only_the_other_hears(void)
 {
 	struct doca_rdma_addr *addr = NULL;
@@ -531,6 +544,7 @@ static const struct {
 	{"running from progress", running_from_progress, PROFILE, "callbacks-in-progress", NULL},
 	{"nothing before the event", nothing_before_the_event, PROFILE, "selective-quirk", NULL},
 	{"idle is a bad state", idle_is_a_bad_state, PROFILE, "stop-idle-bad-state", NULL},
+	{"never started", never_started, PROFILE, "inventory-needs-no-start", NULL},
 	{"only the other hears", only_the_other_hears, PROFILE, "disconnect-not-told-to-initiator", NULL},
 	{"full queue", full_queue, PROFILE, "full-is-again", NULL},
 	{"exported stays", exported_stays, PROFILE, "exported-mmap-not-stoppable", NULL},

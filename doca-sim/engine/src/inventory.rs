@@ -4,6 +4,7 @@ use crate::buf::{Buf, Shelf, Window};
 use crate::code::{Code, Res};
 use crate::entry::{Object, Tag};
 use crate::mmap::Mmap;
+use crate::profile;
 use std::cell::Cell;
 use std::rc::Rc;
 
@@ -51,7 +52,7 @@ impl Inventory {
     }
 
     fn check_started(&self) -> Res {
-        if self.started.get() {
+        if self.started.get() || profile::get().inventory_needs_no_start {
             return Ok(());
         }
         crate::log::error!("the buffer inventory is not started; call doca_buf_inventory_start first");

@@ -51,6 +51,8 @@ profiles! {
     full_is_again "full-is-again";
     /// A memory map that was exported or imported cannot be stopped, as the reference says.
     exported_mmap_not_stoppable "exported-mmap-not-stoppable";
+    /// Buffers can be taken from an inventory that was never started, as programs are seen to do on hardware.
+    inventory_needs_no_start "inventory-needs-no-start";
     /// Bytes that change while a task reads them are told of: see `strict`.
     strict "strict";
 }
