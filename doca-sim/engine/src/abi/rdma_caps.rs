@@ -72,15 +72,16 @@ entry! {
         answer(caps.supported && transport)
     }
 
-    /// Longest chain of buffers of a receive task.
+    /// Longest chain of buffers of a receive task. DRIVER for a transport that the device lacks.
     fn doca_rdma_cap_task_receive_get_max_dst_buf_list_len(devinfo: In<Devinfo>, transport_type: u32, max_buf_list_len: Out<u32>) {
         max_buf_list_len.check()?;
-        let limits = &caps(&devinfo)?.max_recv_buf_list_len;
-        max_buf_list_len.put(match transport_type {
-            0 => limits.rc,
-            1 => limits.dc,
+        let caps = caps(&devinfo)?;
+        let (supported, limit) = match transport_type {
+            0 => (caps.transports.rc, caps.max_recv_buf_list_len.rc),
+            1 => (caps.transports.dc, caps.max_recv_buf_list_len.dc),
             _ => return Err(Code::INVALID_VALUE),
-        })
+        };
+        max_buf_list_len.put(if supported { limit } else { return Err(Code::DRIVER) })
     }
 }
 

@@ -100,6 +100,10 @@ impl Rdma {
     /// `doca_rdma_start_listen_to_port`
     pub fn listen(&self, port: u16) -> Res {
         let running = running(self)?;
+        if self.properties.transport.get() != 0 {
+            log::error!("doca_rdma_start_listen_to_port: RDMA CM connects over RC only");
+            return Err(Code::NOT_SUPPORTED);
+        }
         if running.listeners.borrow().iter().any(|(known, _)| *known == port) {
             return Err(Code::BAD_STATE);
         }

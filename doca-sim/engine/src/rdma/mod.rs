@@ -195,6 +195,7 @@ impl Context for Rdma {
     }
 
     fn start(&self) -> Res {
+        self.properties.check_transport(self.device())?;
         self.retired.take();
         let running = Running::start(self)?;
         *self.running.borrow_mut() = Some(running);

@@ -46,7 +46,8 @@ impl Properties {
             max_send_buf_list_len: Cell::new(1),
             recv_buf_list_len: Cell::new(4.min(device.rdma.max_recv_buf_list_len.rc)),
             transport: Cell::new(0),
-            mtu: Cell::new(2),
+            // 1024 bytes, where the port can.
+            mtu: Cell::new(if device.max_mtu < 1024 { device.max_mtu.ilog2() - 8 } else { 2 }),
             permissions: Cell::new(1),
             grh: Cell::new(u8::from(device.link_layer == LinkLayer::Ethernet)),
             gid_index: Cell::new(0),
@@ -100,6 +101,9 @@ impl Properties {
             return Err(Code::NOT_SUPPORTED);
         }
         self.transport.set(transport);
+        let limits = &device.rdma.max_recv_buf_list_len;
+        let limit = if transport == 0 { limits.rc } else { limits.dc };
+        self.recv_buf_list_len.set(self.recv_buf_list_len.get().min(limit));
         Ok(())
     }
 
@@ -141,6 +145,20 @@ impl Properties {
         device.gid(index).ok_or(Code::INVALID_VALUE)?;
         self.gid_index.set(index);
         Ok(())
+    }
+
+    /// NOT_SUPPORTED if the device lacks the transport, which may be the default.
+    pub fn check_transport(&self, device: &Device) -> Res {
+        let transports = &device.rdma.transports;
+        let (name, supported) = match self.transport.get() {
+            0 => ("RC", transports.rc),
+            _ => ("DC", transports.dc),
+        };
+        if supported {
+            return Ok(());
+        }
+        crate::log::error!("{} lacks the transport {name}: see doca_rdma_set_transport_type", device.ibdev);
+        Err(Code::NOT_SUPPORTED)
     }
 
     /// How packets travel with the GID that was chosen.

@@ -355,7 +355,11 @@ impl SyncEvent {
     /// `doca_sync_event_export_to_remote_net`
     pub fn export_net(&self) -> Res<(*const u8, usize)> {
         self.require_own()?;
-        if self.publisher.get() != Some(Location::RemoteNet) {
+        let able = self.devices.borrow().iter().all(|dev| dev.device().rdma.supported);
+        if self.publisher.get() != Some(Location::RemoteNet) || !able {
+            log::error!(
+                "only events with a publisher on the network and devices with RDMA are exported for it"
+            );
             return Err(Code::NOT_SUPPORTED);
         }
         self.export(Reach::Rdma)
@@ -402,6 +406,10 @@ unsafe impl Object for RemoteNet {
 impl RemoteNet {
     /// `doca_sync_event_remote_net_create_from_export`
     pub fn import(dev: &Dev, bytes: &[u8]) -> Res<RemoteNet> {
+        if !dev.device().rdma.supported {
+            log::error!("{} has no RDMA to reach sync events of the network with", dev.device().ibdev);
+            return Err(Code::NOT_SUPPORTED);
+        }
         let descriptor = decode(bytes, Reach::Rdma)?;
         Ok(RemoteNet { tag: Tag::live::<Self>(), descriptor, dev: OnceCell::from(dev.hold()?) })
     }
