@@ -132,7 +132,7 @@ static void other_paths(void)
 	FAILS(NOT_SUPPORTED, doca_rdma_get_recv_queue_size(side.rdma, &size));
 	FAILS(BAD_STATE, doca_rdma_get_gpu_handle(side.rdma, &gpu));
 	FAILS(BAD_STATE, doca_rdma_get_dpa_handle(side.rdma, &dpa));
-	FAILS(NOT_SUPPORTED, doca_rdma_bridge_prepare_connection(side.rdma, (void *)&size, &connection));
+	FAILS(INVALID_VALUE, doca_rdma_bridge_prepare_connection(side.rdma, (void *)&size, &connection));
 	CHECK(size == 77 && gpu == NULL && dpa == 0 && connection == NULL);
 }
 

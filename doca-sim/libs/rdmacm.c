@@ -5,6 +5,7 @@
 #include <stddef.h>
 
 #include <rdma/rdma_cma.h>
+#include <rdma/rdma_verbs.h>
 
 #define SIZE(structure, bytes) _Static_assert(sizeof(struct structure) == (bytes), "struct " #structure);
 #define LAYOUT(structure, field, offset) \

@@ -19,7 +19,7 @@ pub(crate) fn build(engine: &Path, libdir: &Path) -> Result {
     let file = dir.join(SONAME);
     place::make_parent(&file)?;
     let mut cc = process::cc();
-    cc.args(["-std=gnu11", "-O2", "-fPIC", "-shared", "-Wall", "-Wextra", "-Werror"]);
+    cc.args(["-std=gnu11", "-O2", "-fPIC", "-shared", "-Wall", "-Wextra", "-Werror", "-Wmissing-prototypes"]);
     // Functions that refuse have parameters for their prototypes' sake.
     cc.args(["-Wno-unused-parameter", "-o"]).arg(&file).arg(sources.join("rdmacm.c"));
     cc.arg(format!("-Wl,--version-script={}", sources.join("rdmacm.map").display()));

@@ -6,6 +6,8 @@ use crate::dev::Dev;
 use crate::entry;
 use crate::entry::{In, Out, Text};
 use crate::rdma::{Addr, CmCallbacks, Connection, ConnectionCallback, Properties, Rdma, RequestCallback};
+use crate::rdmacm::OwnedId;
+use crate::rdmacm::layout::CmId;
 use std::ffi::{c_char, c_void};
 use std::rc::Rc;
 
@@ -81,28 +83,25 @@ entry! {
         with_owner(&connection, Rdma::disconnect)
     }
 
-    /// There is no librdmacm here whose identifier could be taken over.
+    /// A connection for a client of the program's own listener. From here on the identifier is DOCA's, on failure too.
     fn doca_rdma_bridge_prepare_connection(
-        rdma: In<Rdma>, id: *mut c_void, connection: Out<*const Connection>,
+        rdma: In<Rdma>, cm_id: *mut CmId, connection: Out<*const Connection>,
     ) {
-        rdma.get()?;
+        let rdma = rdma.get()?;
+        let id = OwnedId::take(cm_id).map_err(|_| Code::INVALID_VALUE)?;
         connection.check()?;
-        if id.is_null() { Err(Code::INVALID_VALUE) } else { no_bridge("doca_rdma_bridge_prepare_connection") }
+        connection.put(Rc::as_ptr(&rdma.bridge_prepare(id)?))
     }
 
-    /// No connection was prepared.
+    /// Accepts that client.
     fn doca_rdma_bridge_accept(rdma: In<Rdma>, data: *const c_void, len: u8, connection: In<Connection>) {
-        let _ = (data, len);
-        rdma.get()?;
-        connection.get()?;
-        no_bridge("doca_rdma_bridge_accept")
+        let data = if len == 0 { &[] } else { bytes(data, len.into())? };
+        rdma.get()?.bridge_accept(connection.get()?, data)
     }
 
-    /// No connection was prepared.
+    /// That client has confirmed.
     fn doca_rdma_bridge_established(rdma: In<Rdma>, connection: In<Connection>) {
-        rdma.get()?;
-        connection.get()?;
-        no_bridge("doca_rdma_bridge_established")
+        rdma.get()?.bridge_established(connection.get()?)
     }
 
     /// The program's word.
@@ -207,11 +206,6 @@ entry! {
         rdma.get()?.ctx().require_idle()?;
         if completion.is_null() { Err(Code::INVALID_VALUE) } else { Err(Code::NOT_SUPPORTED) }
     }
-}
-
-fn no_bridge(name: &str) -> Res {
-    crate::log::warning!("{name} is not supported by this simulator: it has no librdmacm");
-    Err(Code::NOT_SUPPORTED)
 }
 
 /// Memory that the program lends for the call. INVALID_VALUE for NULL and for no bytes.

@@ -26,7 +26,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::SeqCst;
 
 /// Private data that librdmacm carries for this port space.
-const MAX_PRIVATE_DATA: usize = 196;
+pub(super) const MAX_PRIVATE_DATA: usize = 196;
 /// RDMA reads and atomics outstanding on a connection. (Proposed.)
 const READS: u8 = 16;
 /// A server may think about a request for this many request timeouts. (Proposed.)
@@ -42,7 +42,8 @@ fn running_or_starting(rdma: &Rdma) -> Res<Rc<Running>> {
     }
 }
 
-fn running(rdma: &Rdma) -> Res<Rc<Running>> {
+/// What a running instance has. BAD_STATE if it does not run.
+pub(super) fn running(rdma: &Rdma) -> Res<Rc<Running>> {
     // A context that waits for its first connection must be able to make it.
     if !profile::get().starting_until_connected || rdma.ctx().state() != CtxState::Starting {
         rdma.ctx().require_running()?;
@@ -161,7 +162,7 @@ impl Rdma {
     pub fn accept(&self, connection: &Connection, private_data: &[u8]) -> Res {
         let running = running(self)?;
         let connection = running.find(connection).ok_or(Code::BAD_STATE)?;
-        if connection.state() != ConnState::Requested {
+        if connection.state() != ConnState::Requested || connection.origin == Origin::Bridge {
             return Err(Code::BAD_STATE);
         }
         if private_data.len() > MAX_PRIVATE_DATA {
@@ -189,7 +190,7 @@ impl Rdma {
     pub fn reject(&self, connection: &Connection) -> Res {
         let running = running(self)?;
         let connection = running.find(connection).ok_or(Code::BAD_STATE)?;
-        if connection.state() != ConnState::Requested {
+        if connection.state() != ConnState::Requested || connection.origin == Origin::Bridge {
             return Err(Code::BAD_STATE);
         }
         farewell(&running, &connection);
@@ -205,6 +206,10 @@ impl Rdma {
         let running = self.running()?;
         connection.require_alive()?;
         let connection = running.find(connection).ok_or(Code::BAD_STATE)?;
+        if connection.origin == Origin::Bridge {
+            running.end_connection(&connection);
+            return Ok(());
+        }
         match connection.state() {
             ConnState::Requested => {
                 farewell(&running, &connection);
@@ -239,7 +244,7 @@ fn random() -> Res<[u64; 2]> {
 }
 
 /// This side is set up for the far end.
-fn join(running: &Running, connection: &Connection, far: Far) -> Res {
+pub(super) fn join(running: &Running, connection: &Connection, far: Far) -> Res {
     connection.set_far(far);
     let link = running.view().link(connection.id().index).ok_or(Code::UNEXPECTED)?;
     link.connect(FarEnd { process: far.process.id().bits(), context: far.context, link: far.link });
@@ -263,7 +268,8 @@ fn offer(rdma: &Rdma, connection: &Connection) -> Offer {
     }
 }
 
-fn message(
+/// A letter about a connection to the far end, or to whoever keeps the connection there.
+pub(super) fn message(
     rdma: &Rdma,
     running: &Running,
     connection: &Connection,
@@ -286,7 +292,8 @@ fn message(
     })
 }
 
-fn send(running: &Running, to: Arc<ContextView>, message: Message) {
+/// Posts a letter, now or when there is room.
+pub(super) fn send(running: &Running, to: Arc<ContextView>, message: Message) {
     log::trace!("connection {}: sends {:?}", message.from.index, message.kind);
     if mailbox::post(&to, &message) == Err(Code::AGAIN) {
         running.outbox.borrow_mut().push_back((to, message));
@@ -295,6 +302,10 @@ fn send(running: &Running, to: Arc<ContextView>, message: Message) {
 
 /// Tells the far end that the connection is over, as far as it knows of it.
 pub fn farewell(running: &Running, connection: &Connection) {
+    if connection.origin == Origin::Bridge {
+        // The end of its rdma_cm_id tells it.
+        return;
+    }
     let (kind, reason) = match connection.state() {
         ConnState::Requested => (Kind::Reject, mailbox::REJECT_BY_PROGRAM),
         ConnState::Accepted | ConnState::Established => (Kind::Disconnect, 0),

@@ -8,6 +8,7 @@ use crate::fabric::descriptor::ProcessRef;
 use crate::fabric::mailbox::Control;
 use crate::fabric::{clock, process, queue};
 use crate::log;
+use crate::rdmacm::OwnedId;
 use crate::task::Task;
 use std::cell::{Cell, OnceCell, RefCell};
 use std::rc::Weak;
@@ -43,6 +44,8 @@ pub enum Origin {
     Client,
     /// A request that came to a listening port.
     Server,
+    /// `doca_rdma_bridge_prepare_connection`
+    Bridge,
 }
 
 /// The far end, as it introduced itself.
@@ -80,6 +83,8 @@ pub struct Connection {
     far_view: RefCell<Option<Arc<ContextView>>>,
     /// Where the far end's letters about this connection go, if not here.
     pub own_control: Cell<Option<Control>>,
+    /// The program's identifier of a bridged connection, as long as that lasts.
+    pub bridged: RefCell<Option<OwnedId>>,
     /// When the far end was last looked for in vain.
     sought: Cell<u64>,
     /// The tasks in the send queue, by position.
@@ -118,6 +123,7 @@ impl Connection {
             far: Cell::new(None),
             far_view: RefCell::new(None),
             own_control: Cell::new(None),
+            bridged: RefCell::new(None),
             sought: Cell::new(0),
             tasks: (0..sends).map(|_| Cell::new(std::ptr::null())).collect(),
             posted: Cell::new(0),
@@ -156,9 +162,9 @@ impl Connection {
         matches!(self.state.get(), ConnState::Connected | ConnState::Established)
     }
 
-    /// Whether it was made by RDMA CM.
+    /// Whether it was made by RDMA CM, and is looked after by the instance.
     pub fn is_cm(&self) -> bool {
-        self.origin != Origin::Export
+        matches!(self.origin, Origin::Client | Origin::Server)
     }
 
     /// Whether all its tasks have been called back.
@@ -242,8 +248,9 @@ impl Connection {
         queue::pump(own, self.id.index, None);
     }
 
-    /// Forgets the far end and the address: the connection is over.
+    /// Forgets the address, and ends a bridged connection's identifier: the connection is over.
     pub fn let_go(&self) {
+        drop(self.bridged.take());
         // SAFETY: the program keeps the address until its connections are over, and this one is not yet.
         if let Some(addr) = unsafe { self.program_addr.replace(std::ptr::null()).as_ref() } {
             addr.count_user(-1);

@@ -7,10 +7,12 @@
 //! submit      checks of a task and its way into a queue
 //! connection  one connection, by either method
 //! cm          RDMA CM: listen, connect, accept, reject, disconnect
+//! bridge      connections that a program makes with librdmacm
 //! address     `struct doca_rdma_addr`
 //! ```
 
 mod address;
+mod bridge;
 mod cm;
 mod connection;
 mod properties;

@@ -120,6 +120,8 @@ impl Cm {
 
     /// Ends a channel; identifiers of it hear nothing more.
     pub(super) fn end_channel(&mut self, key: usize) {
+        // Letters that came too late are answered.
+        self.look(key);
         let left = self.ids.values().filter(|id| id.channel == key).count();
         if left > 0 {
             log::error!(

@@ -352,6 +352,10 @@ impl Cm {
 
     /// Tells the other side that the identifier ends, and makes it unreachable.
     pub(super) fn farewell(&mut self, key: usize) {
+        if let Some(Id { state: State::Listening, channel, .. }) = self.ids.get(&key) {
+            // Whoever has asked by now is answered.
+            self.look(*channel);
+        }
         let Some(id) = self.ids.get_mut(&key) else { return };
         let letter = match id.state {
             State::Requested => Some((mailbox::Kind::Reject, REJECT_BY_PROGRAM)),
