@@ -5,11 +5,11 @@
 //! rdma_send    -d mlx5_1 -ld b -re a          rdma_send    -d mlx5_1 -cm -sa ADDRESS
 //! ```
 
-#[allow(dead_code, reason = "each example uses a part")]
+#[allow(dead_code, unused_imports, reason = "each example uses a part")]
 mod support;
 
-use doca::rdma::{Connection, Rdma, SendTask, TransportType, caps};
-use doca::{Memory, ProgressEngine};
+use doca::rdma::{SendTask, caps};
+use doca::{Access, Memory, ProgressEngine};
 use support::{MESSAGE, Options, Outcome};
 
 fn main() -> std::process::ExitCode {
@@ -17,20 +17,13 @@ fn main() -> std::process::ExitCode {
 }
 
 fn send(options: &Options) -> Outcome<()> {
-    let (device, mut config) = options.configure(caps::SEND)?;
+    let (device, mut config) = options.configure(&[caps::SEND], Access::LOCAL_READ_WRITE)?;
     let sends = config.enable::<SendTask>(1)?;
     let memory = Memory::zeroed(4096)?.private(&device)?;
     let engine = ProgressEngine::new()?;
     let rdma = config.start(&engine)?.running()?;
     let sends = rdma.queue(sends)?;
-
-    let connection = if options.use_cm {
-        let connection = options.connect_by_cm(&rdma)?;
-        support::prompt("Connected. Wait until the receiver has posted its receive")?;
-        connection
-    } else {
-        connect(options, &rdma)?
-    };
+    let connection = support::to_receiver(options, &rdma)?;
 
     // Always the whole 256 bytes: the text, padded with zeros.
     let mut message = memory.take(MESSAGE)?;
@@ -42,15 +35,4 @@ fn send(options: &Options) -> Outcome<()> {
     connection.disconnect()?;
     rdma.stop().wait()?;
     Ok(())
-}
-
-/// Exports a descriptor for the receiver, and connects with the receiver's. With DC it needs ours not.
-fn connect(options: &Options, rdma: &Rdma) -> Outcome<Connection> {
-    let (exported, descriptor) = rdma.export()?;
-    if options.transport == TransportType::RC {
-        support::write(&options.local, &descriptor)?;
-        println!("Copy {} to the receiver", options.local);
-    }
-    support::prompt(&format!("Press Enter on the receiver's side first, copy {} from it", options.remote))?;
-    Ok(exported.connect(support::read(&options.remote)?)?)
 }

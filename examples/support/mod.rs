@@ -1,4 +1,8 @@
-//! What the examples share: the command line of NVIDIA's samples, their files, and the two ways to connect.
+//! What the examples share: the command line of NVIDIA's samples, their files, and the ways in which they meet.
+
+mod meet;
+
+pub use meet::{Meeting, Peer, to_receiver, to_requester, to_responder, to_sender};
 
 use doca::rdma::{Address, Config, Connection, Decision, Rdma, TransportType};
 use doca::{Access, Descriptor, Device, caps::Capability};
@@ -10,6 +14,9 @@ pub type Outcome<T> = Result<T, Box<dyn std::error::Error>>;
 
 /// Bytes of each message.
 pub const MESSAGE: usize = 256;
+
+/// The number that goes with messages and writes that have one.
+pub const IMMEDIATE: u32 = 0xABCD;
 
 /// The command line.
 pub struct Options {
@@ -23,6 +30,7 @@ pub struct Options {
     pub port: u16,
     pub server: Option<String>,
     pub server_type: String,
+    pub connections: u16,
     pub text: String,
 }
 
@@ -38,7 +46,10 @@ const FLAGS: &[(&str, &str, bool, &str)] = &[
     ("-lp", "--listen-port", true, "port of RDMA CM"),
     ("-sa", "--server-addr", true, "address of the server; without it, be the server"),
     ("-sat", "--server-addr-type", true, "ipv4, ipv6 or gid"),
+    ("-nc", "--num-connections", true, "connections, 8 at most"),
     ("-s", "--send-string", true, "what to send"),
+    ("-r", "--read-string", true, "what the requester can read"),
+    ("-w", "--write-string", true, "what to write"),
     ("-h", "--help", false, "this text"),
 ];
 
@@ -56,6 +67,7 @@ impl Options {
             port: 13579,
             server: None,
             server_type: "ipv4".into(),
+            connections: 1,
             text: "Hi DOCA RDMA!".into(),
         };
         let mut arguments = std::env::args().skip(1);
@@ -95,7 +107,8 @@ impl Options {
             "-lp" => self.port = u16::try_from(number("port")?)?,
             "-sa" => self.server = Some(value),
             "-sat" => self.server_type = value.to_ascii_lowercase(),
-            "-s" => self.text = value,
+            "-nc" => self.connections = u16::try_from(number("number")?)?,
+            "-s" | "-r" | "-w" => self.text = value,
             _ => {
                 for (short, long, _, meaning) in FLAGS {
                     println!("  {short:4} {long:34} {meaning}");
@@ -114,20 +127,28 @@ impl Options {
             return Err("DC needs descriptor files: leave -cm out".into());
         }
         if self.text.len() >= MESSAGE {
-            return Err(format!("-s: {} bytes, {} at most", self.text.len(), MESSAGE - 1).into());
+            return Err(format!("a text of {} bytes, {} at most", self.text.len(), MESSAGE - 1).into());
+        }
+        if !(1..=8).contains(&self.connections) {
+            return Err(format!("-nc: {}, 1 to 8 are possible", self.connections).into());
+        }
+        if self.connections > 1 && (self.transport == TransportType::DC || self.server.is_some()) {
+            return Err("-nc: DC, and clients of RDMA CM, have one connection".into());
         }
         Ok(())
     }
 
-    /// Opens the device and makes an idle context with the options.
-    pub fn configure(&self, capability: Capability) -> Outcome<(Device, Config)> {
-        let device = Device::find().called(&self.device).with(capability).open()?;
+    /// Opens the device that can do all this, and makes an idle context with the options. Peers may do what `access`
+    /// says.
+    pub fn configure(&self, capabilities: &[Capability], access: Access) -> Outcome<(Device, Config)> {
+        let named = Device::find().called(&self.device);
+        let device = capabilities.iter().fold(named, |find, &capability| find.with(capability)).open()?;
         let mut config = Rdma::configure(&device)?;
-        config.set_permissions(Access::LOCAL_READ_WRITE)?;
+        config.set_permissions(access)?;
         if let Some(index) = self.gid {
             config.set_gid_index(index)?;
         }
-        config.set_max_num_connections(1)?;
+        config.set_max_num_connections(self.connections)?;
         config.set_transport_type(self.transport)?;
         Ok((device, config))
     }
@@ -142,16 +163,26 @@ impl Options {
 
     /// Connects by RDMA CM, as client or as server.
     pub fn connect_by_cm(&self, rdma: &Rdma) -> Outcome<Connection> {
+        self.connect_all_by_cm(rdma)?.pop().ok_or_else(|| "no connection".into())
+    }
+
+    /// Connects by RDMA CM: once as client, or as server with as many as wanted.
+    pub fn connect_all_by_cm(&self, rdma: &Rdma) -> Outcome<Vec<Connection>> {
         if let Some(server) = &self.server {
             println!("Client: connecting to {server}, port {}", self.port);
-            return Ok(rdma.connect_addr(self.address(server)?)?.wait()?);
+            return Ok(vec![rdma.connect_addr(self.address(server)?)?.wait()?]);
         }
-        let listener = rdma.listen(self.port, |request| match request.connections() {
-            0 => Decision::accept(),
-            _ => Decision::reject(),
+        let wanted = usize::from(self.connections);
+        let listener = rdma.listen(self.port, move |request| {
+            if request.connections() < wanted { Decision::accept() } else { Decision::reject() }
         })?;
         println!("Server: listening on port {}", self.port);
-        Ok(listener.wait()?)
+        (0..wanted).map(|_| Ok(listener.wait()?)).collect()
+    }
+
+    /// The file of one of several connections.
+    pub fn numbered(&self, path: &str, index: u16) -> String {
+        if self.connections == 1 { path.to_owned() } else { format!("{path}-{index:04}") }
     }
 }
 
@@ -160,7 +191,7 @@ pub fn run(example: impl FnOnce(&Options) -> Outcome<()>) -> std::process::ExitC
     let result = Options::parse().and_then(|options| {
         let result = example(&options);
         for path in [&options.local, &options.remote, &options.resource] {
-            let _ = fs::remove_file(path);
+            (0..options.connections).for_each(|index| drop(fs::remove_file(options.numbered(path, index))));
         }
         result
     });
@@ -186,6 +217,13 @@ pub fn write(path: &str, descriptor: &Descriptor) -> Outcome<()> {
 /// Reads a descriptor.
 pub fn read(path: &str) -> Outcome<Descriptor> {
     Ok(Descriptor::from(fs::read(path).map_err(|error| format!("{path}: {error}"))?))
+}
+
+/// The text in a message, which ends with a zero.
+pub fn text(message: &[u8]) -> Outcome<String> {
+    let end = message.iter().position(|&byte| byte == 0);
+    let end = end.ok_or(format!("the message has no end within {} bytes", message.len()))?;
+    Ok(String::from_utf8_lossy(&message[..end]).into_owned())
 }
 
 /// Asks for something, and waits until Enter is pressed.

@@ -1,0 +1,56 @@
+//! Receives a message over each of several connections, as NVIDIA's sample of this name does. The command lines are in
+//! `rdma_multi_conn_send.rs`.
+
+#[allow(dead_code, unused_imports, reason = "each example uses a part")]
+mod support;
+
+use doca::rdma::{Connection, Rdma, ReceiveTask, caps};
+use doca::{Access, Memory, ProgressEngine};
+use support::{MESSAGE, Options, Outcome};
+
+fn main() -> std::process::ExitCode {
+    support::run(receive)
+}
+
+fn receive(options: &Options) -> Outcome<()> {
+    let (device, mut config) = options.configure(&[caps::RECEIVE], Access::LOCAL_READ_WRITE)?;
+    let receives = config.enable::<ReceiveTask>(options.connections.into())?;
+    let memory = Memory::zeroed(4096)?.private(&device)?;
+    let engine = ProgressEngine::new()?;
+    let rdma = config.start(&engine)?.running()?;
+    let receives = rdma.queue(receives)?;
+    let connections =
+        if options.use_cm { options.connect_all_by_cm(&rdma)? } else { connect(options, &rdma)? };
+    println!("All {} connections are made", connections.len());
+
+    // The oldest receive takes the next message, whoever it comes from.
+    let mut tasks = Vec::new();
+    for _ in &connections {
+        tasks.push(receives.submit(memory.take(MESSAGE)?)?);
+    }
+    println!("All RDMA receive tasks are posted");
+    for mut task in tasks {
+        let received = task.wait()?;
+        let from = connections.iter().position(|connection| connection.id() == received.connection());
+        let from = from.ok_or("a message of nobody")?;
+        println!("Got from sender: \"{}\", over connection {from}", support::text(&received.buffer)?);
+    }
+
+    connections.iter().try_for_each(Connection::disconnect)?;
+    rdma.stop().wait()?;
+    Ok(())
+}
+
+/// One connection after the other, each with files of its own.
+fn connect(options: &Options, rdma: &Rdma) -> Outcome<Vec<Connection>> {
+    let one = |index| {
+        let (local, remote) =
+            (options.numbered(&options.local, index), options.numbered(&options.remote, index));
+        let (exported, descriptor) = rdma.export()?;
+        support::write(&local, &descriptor)?;
+        println!("Copy {local} to the sender");
+        support::prompt(&format!("Copy {remote} from the sender"))?;
+        Ok(exported.connect(support::read(&remote)?)?)
+    };
+    (0..options.connections).map(one).collect()
+}

@@ -1,0 +1,58 @@
+//! Sends a message over each of several connections, as NVIDIA's sample of this name does.
+//!
+//! ```text
+//! rdma_multi_conn_receive -d mlx5_0 -nc 3 -ld a -re b      rdma_multi_conn_receive -d mlx5_0 -nc 3 -cm
+//! rdma_multi_conn_send    -d mlx5_1 -nc 3 -ld b -re a      rdma_send -d mlx5_1 -cm -sa ADDRESS      (three of these)
+//! ```
+
+#[allow(dead_code, unused_imports, reason = "each example uses a part")]
+mod support;
+
+use doca::rdma::{Connection, Rdma, SendTask, caps};
+use doca::{Access, Memory, ProgressEngine};
+use support::{MESSAGE, Options, Outcome};
+
+fn main() -> std::process::ExitCode {
+    support::run(send)
+}
+
+fn send(options: &Options) -> Outcome<()> {
+    let (device, mut config) = options.configure(&[caps::SEND], Access::LOCAL_READ_WRITE)?;
+    let sends = config.enable::<SendTask>(options.connections.into())?;
+    let memory = Memory::zeroed(4096)?.private(&device)?;
+    let engine = ProgressEngine::new()?;
+    let rdma = config.start(&engine)?.running()?;
+    let sends = rdma.queue(sends)?;
+    let connections =
+        if options.use_cm { options.connect_all_by_cm(&rdma)? } else { connect(options, &rdma)? };
+    println!("All {} connections are made", connections.len());
+    support::prompt("Wait until the receiver has posted all its receives")?;
+
+    // One message for all: frozen buffers can be in several tasks at once.
+    let mut message = memory.take(MESSAGE)?;
+    message[..options.text.len()].copy_from_slice(options.text.as_bytes());
+    let message = message.freeze();
+    let tasks = connections.iter().map(|connection| sends.submit(connection, message.clone()));
+    for mut task in tasks.collect::<Result<Vec<_>, _>>()? {
+        task.wait()?;
+    }
+    println!("Sent \"{}\" over {} connections", options.text, connections.len());
+
+    connections.iter().try_for_each(Connection::disconnect)?;
+    rdma.stop().wait()?;
+    Ok(())
+}
+
+/// One connection after the other, each with files of its own.
+fn connect(options: &Options, rdma: &Rdma) -> Outcome<Vec<Connection>> {
+    let one = |index| {
+        let (local, remote) =
+            (options.numbered(&options.local, index), options.numbered(&options.remote, index));
+        let (exported, descriptor) = rdma.export()?;
+        support::write(&local, &descriptor)?;
+        println!("Copy {local} to the receiver");
+        support::prompt(&format!("Press Enter on the receiver's side first, copy {remote} from it"))?;
+        Ok(exported.connect(support::read(&remote)?)?)
+    };
+    (0..options.connections).map(one).collect()
+}

@@ -1,0 +1,123 @@
+//! How two examples find each other: descriptors in files that somebody carries to and fro, or RDMA CM.
+//!
+//! Requesters need a descriptor of the responder's memory or event too. It comes in a file, or as the first message
+//! of a connection that RDMA CM made.
+
+use super::{Options, Outcome, prompt, read, write};
+use doca::rdma::{Config, Connection, Exported, Key, Rdma, ReceiveTask, SendTask, TransportType};
+use doca::{Descriptor, Device, Memory};
+
+/// Longest descriptor in a message.
+const LONGEST: usize = 4096;
+
+/// Whom we met. It must live as long as the peer needs us.
+pub enum Peer {
+    Connected(Connection),
+    /// With DC, only the side that asks connects.
+    Awaited(#[expect(dead_code, reason = "kept for the peer")] Exported),
+}
+
+impl Peer {
+    /// Ends the connection.
+    pub fn leave(self) -> doca::Result<()> {
+        match self {
+            Peer::Connected(connection) => connection.disconnect(),
+            Peer::Awaited(_) => Ok(()),
+        }
+    }
+}
+
+/// The side that sends meets a receiver.
+pub fn to_receiver(options: &Options, rdma: &Rdma) -> Outcome<Connection> {
+    if options.use_cm {
+        let connection = options.connect_by_cm(rdma)?;
+        prompt("Connected. Wait until the receiver has posted its receive")?;
+        return Ok(connection);
+    }
+    ask(options, rdma, "receiver", &options.remote)
+}
+
+/// The side that receives meets a sender.
+pub fn to_sender(options: &Options, rdma: &Rdma) -> Outcome<Peer> {
+    match options.use_cm {
+        true => Ok(Peer::Connected(options.connect_by_cm(rdma)?)),
+        false => answer(options, rdma, "sender"),
+    }
+}
+
+/// The task by which a descriptor of memory travels, if RDMA CM connects.
+pub enum Meeting<T> {
+    Files,
+    Message(Key<T>),
+}
+
+impl<T: doca::rdma::Task> Meeting<T> {
+    /// Enables the task if it is needed.
+    pub fn prepare(options: &Options, config: &mut Config) -> doca::Result<Self> {
+        if options.use_cm { config.enable(1).map(Meeting::Message) } else { Ok(Meeting::Files) }
+    }
+}
+
+/// The side that asks meets a responder, and gets the descriptor of what it shares.
+pub fn to_responder(
+    options: &Options,
+    device: &Device,
+    rdma: &Rdma,
+    meeting: Meeting<ReceiveTask>,
+) -> Outcome<(Connection, Descriptor)> {
+    let Meeting::Message(key) = meeting else {
+        let wanted = format!("{} and {}", options.remote, options.resource);
+        let connection = ask(options, rdma, "responder", &wanted)?;
+        return Ok((connection, read(&options.resource)?));
+    };
+    let connection = options.connect_by_cm(rdma)?;
+    let memory = Memory::zeroed(LONGEST)?.private(device)?;
+    let mut receive = rdma.queue(key)?.submit(memory.take(LONGEST)?)?;
+    println!("Negotiation receive task submission completed");
+    let descriptor = Descriptor::from(&receive.wait()?.buffer[..]);
+    Ok((connection, descriptor))
+}
+
+/// The side that shares something meets a requester, and gives it the descriptor.
+pub fn to_requester(
+    options: &Options,
+    device: &Device,
+    rdma: &Rdma,
+    meeting: Meeting<SendTask>,
+    resource: &Descriptor,
+) -> Outcome<Peer> {
+    let Meeting::Message(key) = meeting else {
+        write(&options.resource, resource)?;
+        println!("Copy {} to the requester", options.resource);
+        return answer(options, rdma, "requester");
+    };
+    let connection = options.connect_by_cm(rdma)?;
+    prompt("Wait till the requester has finished the submission of the receive task for negotiation")?;
+    let mut message = Memory::zeroed(LONGEST)?.private(device)?.take(LONGEST)?;
+    message.fill_with(resource.as_bytes())?;
+    rdma.queue(key)?.submit(&connection, message)?.wait()?;
+    Ok(Peer::Connected(connection))
+}
+
+/// Connects with the peer's descriptor. With DC the peer does not need ours.
+fn ask(options: &Options, rdma: &Rdma, peer: &str, files: &str) -> Outcome<Connection> {
+    let (exported, descriptor) = rdma.export()?;
+    if options.transport == TransportType::RC {
+        write(&options.local, &descriptor)?;
+        println!("Copy {} to the {peer}", options.local);
+    }
+    prompt(&format!("Press Enter on the {peer}'s side first, copy {files} from it"))?;
+    Ok(exported.connect(read(&options.remote)?)?)
+}
+
+/// Exports a descriptor for the peer, and connects with the peer's if there is one.
+fn answer(options: &Options, rdma: &Rdma, peer: &str) -> Outcome<Peer> {
+    let (exported, descriptor) = rdma.export()?;
+    write(&options.local, &descriptor)?;
+    println!("Copy {} to the {peer}", options.local);
+    if options.transport == TransportType::DC {
+        return Ok(Peer::Awaited(exported));
+    }
+    prompt(&format!("Copy {} from the {peer}", options.remote))?;
+    Ok(Peer::Connected(exported.connect(read(&options.remote)?)?))
+}
