@@ -314,17 +314,17 @@ impl Running {
         // SAFETY: put there by `post_receive`; tasks live as long as their pool, which this holds.
         let Some(task) = (unsafe { task.as_ref() }) else { return true };
         strict::close(task, &result);
-        let status = match fault::failure(task).filter(|_| result.outcome == Outcome::Success) {
-            Some(code) => {
-                if let Some(connection) = self.connection(result.link) {
-                    connection.break_link(&self.view);
-                }
-                code
-            }
-            None => code_of(result.outcome),
-        };
+        let injected = fault::failure(task).filter(|_| result.outcome == Outcome::Success);
+        let outcome = if injected.is_some() { Outcome::Injected } else { result.outcome };
+        if injected.is_some()
+            && let Some(connection) = self.connection(result.link)
+        {
+            connection.break_link(&self.view);
+        }
+        let status = injected.unwrap_or(code_of(outcome));
         self.fill(task, &result, status);
         self.call_back(rdma, task, RdmaTask::Receive, status);
+        fail_context(rdma, outcome);
         true
     }
 
@@ -339,7 +339,9 @@ impl Running {
         fields.result_opcode.set(result.opcode);
         fields.result_immediate.set(result.immediate);
         fields.result_len.set(result.length);
-        let connection = self.connections.borrow().get(result.link.index as usize).cloned().flatten();
+        // A message may be told after the end of its connection, whose slot may have a new user.
+        let over = || self.over.borrow().iter().find(|connection| connection.id() == result.link).cloned();
+        let connection = self.connection(result.link).or_else(over);
         fields.result_connection.set(connection.map_or(0, |c| Rc::as_ptr(&c) as usize));
         // The data of a write with immediate are in the memory that the writer named.
         if status == Code::SUCCESS && result.opcode != 2 {
@@ -381,9 +383,7 @@ impl Running {
                 log::warning!("{} task on connection {index} failed: {outcome:?}", kind.name());
             }
             self.call_back(rdma, task, kind, status);
-            if outcome != Outcome::Success && profile::get().failed_task_stops_context {
-                rdma.ctx().fall(rdma);
-            }
+            fail_context(rdma, outcome);
             return true;
         }
         false
@@ -543,6 +543,13 @@ fn patience(rdma: &Rdma, wait: Wait) -> Option<u64> {
         (Wait::Peer, _) => Some(clock::millis(timeouts.transport_timeout_ms.into())),
         (Wait::Receive, 7) => None,
         (Wait::Receive, count) => Some(clock::millis(u64::from(timeouts.rnr_step_ms) * u64::from(count))),
+    }
+}
+
+/// The reading in which a failed task takes its context down.
+fn fail_context(rdma: &Rdma, outcome: Outcome) {
+    if !matches!(outcome, Outcome::Success | Outcome::Flushed) && profile::get().failed_task_stops_context {
+        rdma.ctx().fall(rdma);
     }
 }
 
