@@ -260,3 +260,24 @@ fn a_refused_message_fails_on_both_sides_with_both_buffers() {
         "it is broken"
     );
 }
+
+#[test]
+fn a_message_says_whose_it_is_after_the_end_of_its_connection() {
+    let Pair { engine, memory, left, right } = Pair::new();
+    let port = free_port();
+    let listener = right.rdma.listen(port, |_| Decision::accept()).unwrap();
+    for round in 0..8 {
+        let client = left.rdma.connect_addr(support::address(port)).unwrap().wait_for(LIMIT).unwrap();
+        let server = listener.wait_for(LIMIT).unwrap();
+        let mut message = memory.take(1).unwrap();
+        message[0] = round;
+        // The message is there when it finds its receive; both it and the end are told by progress afterwards.
+        let mut receive = right.receives.submit(memory.take(64).unwrap()).unwrap();
+        let sent = left.sends.submit(&client, message).unwrap();
+        client.disconnect().unwrap();
+        support::until(&engine, || server.state().is_over() && receive.is_done());
+        let received = receive.wait_for(LIMIT).unwrap();
+        assert_eq!((received.connection(), received.buffer[0]), (server.id(), round));
+        drop(sent);
+    }
+}
