@@ -341,7 +341,7 @@ impl Running {
         fields.result_len.set(result.length);
         // A message may be told after the end of its connection, whose slot may have a new user.
         let over = || self.over.borrow().iter().find(|connection| connection.id() == result.link).cloned();
-        let _ = over; let connection = self.connection(result.link);
+        let connection = self.connection(result.link).or_else(over);
         fields.result_connection.set(connection.map_or(0, |c| Rc::as_ptr(&c) as usize));
         // The data of a write with immediate are in the memory that the writer named.
         if status == Code::SUCCESS && result.opcode != 2 {
