@@ -11,6 +11,11 @@
 //! | `engine_across_threads` | an engine stays on its thread |
 //! | `context_across_threads` | and so does what runs on it |
 //! | `slice_of_shared_memory` | memory that a peer may write has no slices |
+//! | `remote_buffer_as_local` | a peer's memory is no local buffer |
+//! | `local_buffer_as_remote` | and a local buffer is not at a peer |
+//! | `range_as_cell` | atomics need an aligned cell |
+//! | `slice_of_remote_memory` | there are no bytes of a peer's memory here |
+//! | `read_into_frozen` | a frozen buffer does not change |
 //! | `restart_of_consumed_context` | starting consumes the configuration |
 //! | `use_after_stop` | stopping consumes the context |
 
@@ -25,6 +30,11 @@ const CASES: &[&str] = &[
     "engine_across_threads",
     "context_across_threads",
     "slice_of_shared_memory",
+    "remote_buffer_as_local",
+    "local_buffer_as_remote",
+    "range_as_cell",
+    "slice_of_remote_memory",
+    "read_into_frozen",
     "restart_of_consumed_context",
     "use_after_stop",
 ];
