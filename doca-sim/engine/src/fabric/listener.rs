@@ -1,7 +1,7 @@
 //! RDMA CM ports: who listens where.
 //!
 //! A claim is a file of the network for other processes, and an entry in a table for this one, which must not look up its
-//! own files: see [`network`](super::network).
+//! own files: see [`super::network`].
 
 use super::context::{ContextId, LinkId};
 use super::descriptor::ProcessRef;
