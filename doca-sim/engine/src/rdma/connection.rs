@@ -184,7 +184,12 @@ impl Connection {
 
     /// Learns who is at the far end.
     pub fn set_far(&self, far: Far) {
-        self.far.set(Some(far));
+        let known = self.far.replace(Some(far));
+        // Requests go to the mailbox of a listener; the connection itself may be kept in another context.
+        if known.is_none_or(|known| (known.process, known.context) != (far.process, far.context)) {
+            self.far_view.take();
+            self.sought.set(0);
+        }
     }
 
     /// Who is at the far end.
