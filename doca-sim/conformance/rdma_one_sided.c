@@ -258,7 +258,8 @@ static void denier(void)
 /* What a refusal is called has two readings; the simulator knows both. */
 static doca_error_t refusal(const struct denied *row)
 {
-	int other = getenv("DOCA_SIM_PROFILE") != NULL;
+	const char *profile = getenv("DOCA_SIM_PROFILE");
+	int other = profile != NULL && strstr(profile, "refused-io-failed") != NULL;
 
 	return other || row->reads == 2 ? DOCA_ERROR_IO_FAILED : DOCA_ERROR_NOT_PERMITTED;
 }
