@@ -228,7 +228,7 @@ fn several_connections_are_made_one_after_the_other() {
 #[test]
 fn one_receiver_serves_several_senders() {
     let network = network();
-    let mut receiver =
+    let receiver =
         Example::start("rdma_multi_conn_receive", network.path(), &["-d", "mlx5_0", "-cm", "-nc", "3"]);
     receiver.wait("listening on port", 1);
     let mut senders = ["rdma_send", "rdma_multi_conn_send", "rdma_send"].map(|name| {
