@@ -1,9 +1,13 @@
-//! Connections: by descriptors that the program carries to the peer, or by RDMA CM.
+//! Connections: by descriptors that the program carries to the peer, by RDMA CM, or taken over from the program's own
+//! librdmacm loop.
 
+mod bridge;
 mod cm;
 mod export;
 mod table;
 
+pub use crate::raw::bridge::CmId;
+pub use bridge::{Accepted, Bridging};
 pub use cm::{Connecting, Decision, Listener, Request};
 pub use export::Exported;
 pub(crate) use table::Table;
@@ -41,6 +45,8 @@ impl ConnectionId {
 pub enum ConnectionState {
     /// Its descriptor was made; the peer's is awaited.
     Exported,
+    /// It was taken over from the program's own librdmacm loop, and is not established yet.
+    Bridged,
     /// RDMA CM is making it.
     Connecting,
     /// Tasks can be submitted. With descriptors this says that this side is set up; the peer may not be there yet.
@@ -54,6 +60,11 @@ pub enum ConnectionState {
 }
 
 impl ConnectionState {
+    /// Whether the program can end it at once.
+    pub(crate) fn is_open(self) -> bool {
+        matches!(self, ConnectionState::Exported | ConnectionState::Bridged | ConnectionState::Connected)
+    }
+
     /// Whether nothing will change any more.
     pub fn is_over(self) -> bool {
         matches!(self, ConnectionState::Disconnected | ConnectionState::Failed)

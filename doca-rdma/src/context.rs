@@ -2,7 +2,7 @@
 
 use crate::address::Address;
 use crate::config::Config;
-use crate::connection::{Connecting, Decision, Events, Exported, Listener, Request};
+use crate::connection::{Bridging, CmId, Connecting, Decision, Events, Exported, Listener, Request};
 use crate::instance::{Owner, getters};
 use crate::run::Run;
 use crate::task::{Key, Queue, Task};
@@ -169,6 +169,18 @@ impl Rdma {
     #[doc(alias = "doca_rdma_export")]
     pub fn export(&self) -> Result<(Exported, Descriptor)> {
         self.run.export()
+    }
+
+    /// Takes over a connection request of the program's own librdmacm loop: `doca_rdma_bridge_prepare_connection`. DOCA
+    /// has the identifier afterwards, also when it fails.
+    ///
+    /// # Errors
+    ///
+    /// [`Refusal::Stopped`] with the identifier: DOCA was not asked. Without it: `FULL`, `NOT_SUPPORTED`,
+    /// `CONNECTION_ABORTED` if the client has gone, `INVALID_VALUE` for a request that came to another device.
+    #[doc(alias = "doca_rdma_bridge_prepare_connection")]
+    pub fn bridge(&self, id: CmId) -> std::result::Result<Bridging, Failed<Option<CmId>>> {
+        self.run.bridge(id)
     }
 
     /// Connects to a peer that listens: `doca_rdma_connect_to_addr`.

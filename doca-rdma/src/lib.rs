@@ -6,7 +6,8 @@
 //!                      enable(task) ─ key ──────────────> queue(key)│
 //!                                                                   ├─ export ──────> Exported ── connect ──┐
 //!                                                                   ├─ connect_addr > Connecting ── wait ───┼─> Connection
-//!                                                                   └─ listen ──────> Listener ── wait ─────┘
+//!                                                                   ├─ listen ──────> Listener ── wait ─────┤
+//!                                                                   └─ bridge ──────> Bridging, Accepted ───┘
 //!                             queue.submit(&connection, buffer) ──> Pending ── wait, or .await ──> buffer
 //! ```
 //!
@@ -40,8 +41,8 @@ mod values;
 pub use address::Address;
 pub use config::Config;
 pub use connection::{
-    Connecting, Connection, ConnectionEvent, ConnectionId, ConnectionState, Decision, Events, Exported,
-    Listener, Request,
+    Accepted, Bridging, CmId, Connecting, Connection, ConnectionEvent, ConnectionId, ConnectionState,
+    Decision, Events, Exported, Listener, Request,
 };
 pub use context::{Left, Rdma, Starting, Stopping};
 pub use task::{

@@ -202,7 +202,7 @@ impl Table {
     /// Notes that the program ends a connection; gives what is to be disconnected, if it is not over.
     pub(crate) fn begin_disconnect(&mut self, id: ConnectionId) -> Option<Link> {
         let entry = self.get_mut(id)?;
-        if !matches!(entry.state, ConnectionState::Exported | ConnectionState::Connected) {
+        if !entry.state.is_open() {
             return None;
         }
         let link = entry.link;
@@ -223,8 +223,7 @@ impl Table {
             if loose && state.is_over() {
                 self.remove(id);
             }
-            let open = matches!(state, ConnectionState::Exported | ConnectionState::Connected);
-            if loose && open && flying == 0 {
+            if loose && state.is_open() && flying == 0 {
                 // Asked for again by the same index, since disconnecting may have ended it.
                 return Some(id);
             }
