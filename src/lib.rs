@@ -64,7 +64,8 @@
 //! # What is not safe by nature
 //!
 //! Memory of somebody else is registered through the `unsafe` trait [`memory::Foreign`]; [`memory::Heap`] implements
-//! it for bytes of the heap.
+//! it for bytes of the heap. A connection request of the program's own librdmacm loop is handed over by the `unsafe`
+//! `rdma::CmId::from_raw`.
 #![forbid(unsafe_code)]
 
 pub use doca_common::{
