@@ -109,6 +109,7 @@ impl Channel {
 impl Cm {
     /// A new channel.
     pub(super) fn new_channel(&mut self) -> Outcome<*mut EventChannel> {
+        log::announce_once();
         let sleeper = Sleeper::new()?;
         let public = Public::new(EventChannel { fd: sleeper.fd() });
         let (pointer, key) = (public.pointer(), public.key());
