@@ -176,7 +176,7 @@ impl Rdma {
     ///
     /// # Errors
     ///
-    /// [`Refusal::Stopped`] with the identifier: DOCA was not asked. Without it: `FULL`, `NOT_SUPPORTED`,
+    /// [`Refusal::Stopped`] or [`Refusal::Stale`] with the identifier: DOCA was not asked. Without it: `FULL`, `NOT_SUPPORTED`,
     /// `CONNECTION_ABORTED` if the client has gone, `INVALID_VALUE` for a request that came to another device.
     #[doc(alias = "doca_rdma_bridge_prepare_connection")]
     pub fn bridge(&self, id: CmId) -> std::result::Result<Bridging, Failed<Option<CmId>>> {

@@ -14,6 +14,29 @@
 //! Wrong orders do not compile. What changes by itself (a peer goes, a context stops) is checked when it matters, and
 //! a handle whose object is gone gives an error value.
 //!
+//! # Tasks
+//!
+//! | kind | names at the peer | local buffer | gives |
+//! | --- | --- | --- | --- |
+//! | [`SendTask`], [`SendImmTask`] | a posted receive | [`Source`] | the buffer |
+//! | [`ReceiveTask`] | | [`Destination`] | [`Received`]: the message, whose it is, the immediate value |
+//! | [`ReadTask`] | [`RemoteBuffer`] | [`Destination`] | [`Fetched`]: the bytes |
+//! | [`WriteTask`], [`WriteImmTask`] | [`RemoteBuffer`] | [`Source`] | the buffer |
+//! | [`CompareSwapTask`], [`FetchAddTask`] | [`RemoteCell`] | [`Destination`] of 8 bytes | [`Word`]: the value before |
+//! | [`EventGetTask`] | [`RemoteEvent`] | [`Destination`] of 8 bytes | [`Word`]: the value |
+//! | [`EventSetTask`] | [`RemoteEvent`] | [`Source`] of 8 bytes | the buffer |
+//! | [`EventAddTask`] | [`RemoteEvent`] | [`Destination`] of 8 bytes | [`Word`]: the value before |
+//!
+//! What both sides must permit is in the [permission matrix](doca_common::access::MATRIX). DOCA does not check a task
+//! when it is submitted, so these crates do: device, length, room, alignment, chain, state. What the peer refuses is
+//! told when the task is done, with the row of the matrix.
+//!
+//! [`Source`]: doca_common::buffer::Source
+//! [`Destination`]: doca_common::buffer::Destination
+//! [`RemoteBuffer`]: doca_common::RemoteBuffer
+//! [`RemoteCell`]: doca_common::RemoteCell
+//! [`RemoteEvent`]: doca_common::RemoteEvent
+//!
 //! # Buffers
 //!
 //! Submitting takes a buffer by value; success, failure and flush give it back. Dropping a [`Pending`] detaches it:
