@@ -20,7 +20,10 @@ pub(crate) fn command(args: &[String]) -> Result<ExitCode> {
 
 /// The programs in `benches/`.
 fn names() -> Result<Vec<String>> {
-    let files = place::files_below(&place::root().join("benches"))?;
+    let dir = place::root().join("benches");
+    let mut files = place::files_below(&dir)?;
+    // What is further down are parts of them.
+    files.retain(|path| path.parent() == Some(&dir));
     let stem = |path: &std::path::PathBuf| path.file_stem().map(|stem| stem.to_string_lossy().into_owned());
     Ok(files.iter().filter(|path| path.extension().is_some_and(|e| e == "rs")).filter_map(stem).collect())
 }
