@@ -57,6 +57,7 @@ mod tests {
             result: result.into(),
             detail: detail.into(),
             stability: Stability::Stable,
+            errors: Vec::new(),
         }
     }
 

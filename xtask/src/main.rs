@@ -13,6 +13,7 @@ mod asan;
 mod bench;
 mod clang;
 mod conformance;
+mod coverage;
 mod declaration;
 mod demo;
 mod elf;
@@ -45,6 +46,7 @@ Commands around the software DOCA SDK. `cargo sim COMMAND`:
   abi                 only compare headers and libraries with the tables in abi/
   conformance [NAME]  only compile and run the C programs in doca-sim/conformance
   asan [ARGS]         tests of lifecycles under AddressSanitizer, simulator included; or cargo test ARGS
+  coverage [--check]  write COVERAGE.md from tables, sources and the suite's trace; or check it
   bench NAME [ARGS]   run one of benches/
   env                 print shell `export` lines; use as: eval \"$(cargo sim env)\"
       --rdmacm                programs find the SDK's librdmacm (connection management only) too
@@ -86,6 +88,7 @@ fn dispatch(args: &[String]) -> Result<ExitCode> {
         "abi" => abi::command(rest)?,
         "asan" => asan::command(rest)?,
         "conformance" => conformance::command(rest)?,
+        "coverage" => coverage::command(rest)?,
         "bench" => return bench::command(rest),
         "test" | "run" | "build" | "check" | "clippy" | "doc" => return sdk::cargo(args),
         "--" if !rest.is_empty() => return sdk::cargo(rest),

@@ -10,6 +10,8 @@ use std::process::{Command, ExitCode};
 #[derive(Debug)]
 pub(crate) struct Sdk {
     options: Options,
+    /// Where programs record their calls.
+    trace: Option<PathBuf>,
 }
 
 impl Sdk {
@@ -23,7 +25,13 @@ impl Sdk {
 
     /// A prefix that is known to be installed.
     pub(crate) fn at(options: Options) -> Sdk {
-        Sdk { options }
+        Sdk { options, trace: None }
+    }
+
+    /// The same prefix, with every program recording its calls in a new file.
+    pub(crate) fn traced(self, file: &Path) -> Result<Sdk> {
+        crate::place::write(file, "")?;
+        Ok(Sdk { trace: Some(file.to_owned()), ..self })
     }
 
     pub(crate) fn options(&self) -> &Options {
@@ -37,6 +45,7 @@ impl Sdk {
         command.env("PKG_CONFIG_PATH", before("PKG_CONFIG_PATH", &self.options.modules()));
         command.env("LD_LIBRARY_PATH", before("LD_LIBRARY_PATH", &self.options.libdir()));
         command.envs(clang::variable());
+        command.envs(self.trace.iter().map(|file| ("DOCA_SIM_TRACE", file)));
         command
     }
 

@@ -1,7 +1,7 @@
 //! `cargo sim test` without arguments: everything.
 
 use crate::sdk::Sdk;
-use crate::{Result, abi, asan, conformance, demo, place, process, provision};
+use crate::{Result, abi, asan, conformance, coverage, demo, place, process, provision};
 use std::time::Instant;
 
 type Step = (&'static str, fn(&Sdk) -> Result);
@@ -13,12 +13,13 @@ const STEPS: &[Step] = &[
     ("two processes over DOCA RDMA", demo::check),
     ("cargo test", cargo_test),
     ("lifecycles under AddressSanitizer", asan::check),
+    ("COVERAGE.md matches sources and trace", coverage::check_suite),
 ];
 
 /// Runs the steps and stops at the first that fails.
 pub(crate) fn run() -> Result {
     provision::suite()?;
-    let sdk = Sdk::ready()?;
+    let sdk = Sdk::ready()?.traced(&coverage::trace_file())?;
     for (number, (name, step)) in STEPS.iter().enumerate() {
         println!("== {}/{} {name}", number + 1, STEPS.len());
         let started = Instant::now();

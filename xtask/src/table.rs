@@ -14,6 +14,8 @@ pub(crate) struct Row {
     /// Parameters, enumerators, fields or value, depending on the kind.
     pub(crate) detail: String,
     pub(crate) stability: Stability,
+    /// The errors that the reference lists for a function, without `DOCA_ERROR_`.
+    pub(crate) errors: Vec<String>,
 }
 
 /// What a row describes.
@@ -55,7 +57,7 @@ impl Table {
         for (number, line) in text.lines().enumerate().skip(1) {
             let at = |what: &str| format!("{}:{}: {what}", path.display(), number + 1);
             let cells: Vec<&str> = line.split('\t').collect();
-            let [kind, name, result, detail, stability, _errors, since] = cells[..] else {
+            let [kind, name, result, detail, stability, errors, since] = cells[..] else {
                 return Err(at("a row has seven columns"));
             };
             if !release.has(since) {
@@ -77,6 +79,7 @@ impl Table {
                 result: result.to_owned(),
                 detail,
                 stability: Stability::parse(stability).ok_or_else(|| at("unknown stability"))?,
+                errors: errors.split_whitespace().map(str::to_owned).collect(),
             });
         }
         for row in &mut rows {

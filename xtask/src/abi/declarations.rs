@@ -191,6 +191,7 @@ mod tests {
             result: result.into(),
             detail: detail.into(),
             stability: Stability::Stable,
+            errors: Vec::new(),
         };
         let rows = vec![
             row(Kind::Function, "doca_f", "const char *", "int a, struct doca_s **out"),

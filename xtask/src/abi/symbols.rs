@@ -79,6 +79,7 @@ mod tests {
             result: "void".into(),
             detail: "void".into(),
             stability: Stability::Stable,
+            errors: Vec::new(),
         };
         let export =
             |name: &str, node: &str, default| Export { name: name.into(), node: node.into(), default };

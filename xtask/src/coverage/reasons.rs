@@ -1,0 +1,58 @@
+//! Why a function has no Rust method, or a documented error cannot be seen.
+
+/// Reasons by what a function's name begins with; the first that fits counts.
+const NO_METHOD: &[(&str, &str)] = &[
+    ("doca_argp_", "C programs only: Rust programs take their arguments from crates"),
+    ("doca_log", "C programs only: Rust programs write messages through the `log` facade"),
+    ("doca_dma_", "C programs only: copies are for NVIDIA's progress engine samples"),
+    ("doca_sta_", "later: Part C"),
+    ("doca_error_", "Rust twin: `doca_common::Error` tells names and descriptions"),
+    ("doca_version", "Rust twin: `doca_common::version`"),
+    ("doca_buf_pool_", "Rust twin: `doca_common` buffers come from an inventory"),
+    ("doca_buf_inventory_", "Rust twin: an inventory belongs to the memory it serves"),
+    ("doca_buf_", "Rust twin: the state of a buffer is in its Rust type"),
+    ("doca_devinfo_rep_", "representors: not used by DOCA RDMA"),
+    ("doca_dev_rep_", "representors: not used by DOCA RDMA"),
+    ("doca_dev", "C programs only: Rust programs open devices from a list"),
+    ("doca_mmap_", "C programs only: the owner of the memory is a Rust value"),
+    ("doca_pe_", "C programs only: the engine is driven by polling or by its notification"),
+    ("doca_ctx_", "C programs only: the context's Rust value keeps its state"),
+    ("doca_task_", "C programs only: tasks are submitted one by one, and freed on completion"),
+    ("doca_sync_event_", "C programs only: Rust programs use the blocking calls and the RDMA tasks"),
+    ("doca_rdma_bridge_", "C programs only: hands out objects of libibverbs"),
+    ("doca_rdma_task_", "Rust twin: the Rust value of a task keeps what it was given"),
+    ("doca_rdma_", "C programs only: Rust programs know the value from what they set"),
+];
+
+/// Parts of names of functions for programs on other processors.
+const PROCESSORS: &[(&str, &str)] = &[
+    ("_gpu", "GPU programs only"),
+    ("_dpa", "DPA programs only"),
+    ("_datapath_on_", "GPU and DPA programs only"),
+];
+
+/// Errors that the simulator has no cause for.
+const NO_CAUSE: &[(&str, &str)] = &[
+    ("DRIVER", "no driver"),
+    ("UNEXPECTED", "a fault of the SDK itself"),
+    ("OPERATING_SYSTEM", "a fault of the machine"),
+    ("NO_MEMORY", "memory of the machine exhausted"),
+    ("INITIALIZATION", "a fault of the machine"),
+    ("UNKNOWN", "a fault of the SDK itself"),
+];
+
+/// What a function for another processor is for.
+pub(crate) fn processor(function: &str) -> Option<&'static str> {
+    PROCESSORS.iter().find(|(part, _)| function.contains(part)).map(|(_, why)| *why)
+}
+
+/// Why no safe crate reaches a function.
+pub(crate) fn no_method(function: &str) -> Option<&'static str> {
+    let named = || NO_METHOD.iter().find(|(start, _)| function.starts_with(start)).map(|(_, why)| *why);
+    processor(function).or_else(named)
+}
+
+/// Why an error cannot be provoked.
+pub(crate) fn no_cause(error: &str) -> Option<&'static str> {
+    NO_CAUSE.iter().find(|(name, _)| *name == error).map(|(_, why)| *why)
+}
