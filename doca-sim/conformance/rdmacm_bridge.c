@@ -290,7 +290,7 @@ static void held_event(void)
 	struct doca_rdma_connection *connection;
 	struct doca_rdma_addr *addr;
 	struct rdma_cm_event *event;
-	struct rdma_cm_id *id;
+	struct rdma_cm_id *id, *later[4];
 
 	open_side(&side, "mlx5_0", 1);
 	open_side(&other, "mlx5_1", 1);
@@ -310,7 +310,14 @@ static void held_event(void)
 	event = take_only(channel, RDMA_CM_EVENT_DISCONNECTED, __FILE__, __LINE__);
 	CHECK(event->id == id && event->id->context == &side);
 	OK(doca_rdma_connection_disconnect(connection));
+	/* Its memory is not given to others yet. */
+	for (int i = 0; i < 4; i++)
+		CM_OK(rdma_create_id(channel, &later[i], &later, RDMA_PS_TCP));
 	CHECK(event->id->context == &side);
+	for (int i = 0; i < 4; i++) {
+		CHECK(later[i] != id);
+		CM_OK(rdma_destroy_id(later[i]));
+	}
 	CM_OK(rdma_ack_cm_event(event));
 	CM_FAILS(EINVAL, rdma_destroy_id(id));
 	UNTIL(&other, other.disconnections == 1);

@@ -348,6 +348,7 @@ static void migration(void)
 {
 	struct rdma_event_channel *servers = rdma_create_event_channel(), *to = rdma_create_event_channel();
 	struct rdma_cm_id *listener = listener_at(servers, SERVER, PORT), *id;
+	struct sockaddr_in addr = at(SERVER, PORT);
 	struct taken request, taken;
 
 	channel = rdma_create_event_channel();
@@ -378,6 +379,12 @@ static void migration(void)
 	CM_OK(rdma_migrate_id(id, channel));
 	TAKE(channel, REJECTED);
 	CHECK(!readable(to, 0));
+	CM_OK(rdma_destroy_id(id));
+	CM_OK(rdma_create_id(to, &id, NULL, RDMA_PS_TCP));
+	CM_OK(rdma_resolve_addr(id, NULL, (struct sockaddr *)&addr, 1000));
+	CM_OK(rdma_migrate_id(id, channel));
+	CHECK(!readable(to, 0));
+	CHECK(TAKE(channel, ADDR_RESOLVED).id == id);
 	CM_OK(rdma_destroy_id(taken.id));
 	CM_OK(rdma_destroy_id(request.id));
 	CM_OK(rdma_destroy_id(listener));
