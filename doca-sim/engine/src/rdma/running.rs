@@ -180,8 +180,9 @@ impl Running {
         self.connections.borrow().iter().flatten().any(|connection| connection.takes_sends())
     }
 
-    fn each_connection(&self) -> Vec<Rc<Connection>> {
-        self.connections.borrow().iter().flatten().cloned().collect()
+    /// All connections. What is done with one may end it, or make others.
+    fn each_connection(&self) -> impl Iterator<Item = Rc<Connection>> + '_ {
+        (0..).map_while(|slot| self.connections.borrow().get(slot).cloned()).flatten()
     }
 
     /// Gives the slot of a connection that is over back, once its tasks have been called back.
