@@ -6,7 +6,7 @@ mod support;
 use doca::event::{Condition, Publisher, Subscriber};
 use doca::rdma::{
     CompareSwapTask, Config, Connection, EventAddTask, EventGetTask, EventSetTask, FetchAddTask, Opcode,
-    Queue, Rdma, ReadTask, ReceiveTask, SendImmTask, Task, WriteImmTask, WriteTask,
+    Queue, Rdma, ReadTask, ReceiveTask, SendImmTask, Task, TransportType, WriteImmTask, WriteTask,
 };
 use doca::{
     Access, Buffer, Chain, Code, Device, Error, Failed, Memory, PrivateMemory, ProgressEngine, Refusal,
@@ -589,4 +589,25 @@ fn declared_use_gives_the_flags_and_wider_ones_are_logged() {
         warnings.iter().any(|text| text.contains("RDMA_WRITE") && !text.contains("READ")),
         "{warnings:?}"
     );
+}
+
+#[test]
+fn dynamic_connections_are_said_to_be_alpha_once() {
+    support::log::warnings();
+    for warned in [true, false] {
+        let mut config = configure(&device());
+        config.set_transport_type(TransportType::DC).unwrap();
+        let said = support::log::warnings().iter().any(|text| text.contains("DC is alpha"));
+        assert_eq!(said, warned);
+    }
+}
+
+#[test]
+fn durations_that_do_not_fit_are_refused() {
+    let mut config = configure(&device());
+    let mut set = |time| config.set_connection_request_timeout(time).map_err(|error| error.refusal());
+    assert_eq!(set(Duration::from_micros(1500)), Err(Some(Refusal::OutOfRange)));
+    assert_eq!(set(Duration::from_secs(66)), Err(Some(Refusal::TooLong)));
+    assert_eq!(set(Duration::from_millis(65_535)), Ok(()));
+    assert_eq!(config.connection_request_timeout().unwrap(), Duration::from_millis(65_535));
 }
