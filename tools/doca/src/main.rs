@@ -1,10 +1,11 @@
-//! One command for systems with DOCA: what a binary links, and what a device can do.
+//! One command for systems with DOCA: what a binary links, what a device can do, where a function is.
 //!
 //! Exit status of every subcommand: 0 all is well, 1 something asked for is not so, 2 the question was not
 //! understood or could not be answered.
 
 #![forbid(unsafe_code)]
 
+mod api;
 #[cfg(feature = "device")]
 mod caps;
 mod doctor;
@@ -23,6 +24,7 @@ struct Cli {
 
 #[derive(Subcommand)]
 enum Command {
+    Api(api::Args),
     LinkCheck(link_check::Args),
     #[cfg(feature = "device")]
     Caps(caps::Args),
@@ -43,6 +45,7 @@ type Failure = Box<dyn std::error::Error>;
 
 fn main() -> ExitCode {
     let outcome = match Cli::parse().command {
+        Command::Api(args) => api::run(&args),
         Command::LinkCheck(args) => link_check::run(&args),
         #[cfg(feature = "device")]
         Command::Caps(args) => caps::run(&args),

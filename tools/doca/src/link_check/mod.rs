@@ -28,7 +28,7 @@ mod versions;
 
 use crate::{Failure, Outcome};
 use elf::Elf;
-use loader::{Asker, By, Loader};
+use loader::{Asker, By, Found, Loader};
 use process::Process;
 use std::path::{Path, PathBuf};
 use verdict::{Demands, Wanted};
@@ -76,12 +76,24 @@ pub(crate) struct Resolved {
 }
 
 /// Looks for a library on behalf of a new program of this machine.
-pub(crate) fn resolve(library: &str) -> Option<Resolved> {
+fn find(library: &str) -> Option<Found> {
     let path = std::env::current_exe().ok()?;
     let mut program = Elf::parse(&std::fs::read(&path).ok()?).ok()?;
     (program.rpath, program.runpath) = (None, None);
     let loader = Loader::new(Path::new("/"), std::env::var("LD_LIBRARY_PATH").ok());
-    let found = loader.find(library, &[Asker { path: &path, elf: &program }], program.target).ok()?;
+    loader.find(library, &[Asker { path: &path, elf: &program }], program.target).ok()
+}
+
+/// The library that [`find`] finds, and whether it exports a function.
+pub(crate) fn exports(library: &str, function: &str) -> Option<(PathBuf, bool)> {
+    let found = find(library)?;
+    let has = found.elf.exports.iter().any(|symbol| symbol.name == function);
+    Some((found.path, has))
+}
+
+/// What there is to know about the library that [`find`] finds.
+pub(crate) fn resolve(library: &str) -> Option<Resolved> {
+    let found = find(library)?;
     let real = std::fs::canonicalize(&found.path).unwrap_or(found.path);
     let name = library::doca_name(library).unwrap_or_default();
     Some(Resolved {
