@@ -111,15 +111,14 @@ impl RemoteBuffer {
     ///
     /// # Errors
     ///
-    /// [`Refusal::OutOfRange`], [`Refusal::InUse`] while clones or tasks in flight share it.
+    /// [`Refusal::OutOfRange`], [`Refusal::InUse`] while clones or tasks in flight share it, or DOCA's.
     #[doc(alias = "doca_buf_set_data")]
     pub fn set_range(&mut self, offset: usize, len: usize) -> Result<()> {
         let window = self.0.window();
         require_inside(window.start, window.end, offset, len)?;
         let piece =
             Arc::get_mut(&mut self.0).ok_or_else(|| Error::refused("doca_buf_set_data", Refusal::InUse))?;
-        piece.set_range(offset, len);
-        Ok(())
+        piece.set_range(offset, len)
     }
 
     /// The device that the memory was imported for.

@@ -5,6 +5,7 @@ use crate::instance::{Instance, Owner, getters, require_at_most, require_transpo
 use crate::task::{Key, Task};
 use crate::values::{Mtu, TransportType};
 use crate::{caps, gid};
+use doca_common::caps::Value;
 use doca_common::{Access, Device, Error, Failed, ProgressEngine, Refusal, Result};
 use std::time::Duration;
 
@@ -37,7 +38,7 @@ impl Config {
         if num_tasks == 0 {
             return Err(Error::refused(T::SET_CONF, Refusal::OutOfRange).with("no tasks"));
         }
-        if !T::CAPABILITY.holds(&self.device().info()) {
+        if T::CAPABILITY.ask(&self.device().info())? == Value::Supported(false) {
             let text = format!("{} on {}", T::CAPABILITY.name, self.device().info());
             return Err(Error::refused(T::SET_CONF, Refusal::Capability).with(text));
         }

@@ -25,6 +25,7 @@ const BY_CALL: &[Row] = &[
     ("doca_rdma_task_", Code::IO_FAILED, Layer::Runtime, REMOTE_FAILED),
     ("doca_rdma_task_", Code::NOT_PERMITTED, Layer::Program, REMOTE_FAILED),
     ("doca_rdma_connect_to_addr", Code::CONNECTION_ABORTED, Layer::Runtime, "that the peer listens on address and port, that it accepted, and that the address belongs to an RDMA device"),
+    ("doca_rdma_connection_", Code::CONNECTION_ABORTED, Layer::Runtime, "the peer and the network between"),
     ("doca_rdma_connect", Code::CONNECTION_ABORTED, Layer::Runtime, "that the descriptor is complete, fresh, and of the same DOCA release"),
     ("doca_rdma_connect", Code::DRIVER, Layer::Program, "that both peers use the same transport type"),
     ("doca_rdma_export", Code::FULL, Layer::Program, "max_num_connections, or drop connections that are over"),

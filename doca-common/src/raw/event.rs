@@ -124,12 +124,14 @@ fn exported(
 
 impl Drop for Event {
     fn drop(&mut self) {
-        // SAFETY: a live event, destroyed once. One that was never started refuses to stop, which changes nothing.
-        let destroyed = unsafe {
-            let _ = call!(doca_sync_event_stop(self.as_ptr()));
-            call!(doca_sync_event_destroy(self.as_ptr()))
-        };
-        if let Err(error) = destroyed {
+        // SAFETY: a live event, of which nothing else is left. One that was never started refuses to stop, which
+        // changes nothing.
+        let stopped = unsafe { call!(doca_sync_event_stop(self.as_ptr())) };
+        // SAFETY: a live event, destroyed once.
+        if let Err(error) = unsafe { call!(doca_sync_event_destroy(self.as_ptr())) } {
+            if let Err(error) = stopped {
+                log::warn!("{error}");
+            }
             log::warn!("{error}: an event is leaked");
         }
     }

@@ -290,8 +290,10 @@ impl Piece {
     fn tell(&mut self, len: usize) {
         if self.set != len {
             // SAFETY: the buffer is ours and not in flight, and the data lies in its window.
-            unsafe { doca_sys::doca_buf_set_data(self.buf.as_ptr(), self.start().as_ptr().cast(), len) };
-            self.set = len;
+            match unsafe { call!(doca_buf_set_data(self.buf.as_ptr(), self.start().as_ptr().cast(), len)) } {
+                Ok(()) => self.set = len,
+                Err(error) => log::error!("{error}: a task may take another length than {len} bytes"),
+            }
         }
     }
 

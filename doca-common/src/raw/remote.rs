@@ -134,11 +134,12 @@ impl RemotePiece {
     }
 
     /// Moves the data to another part of the window, which the caller checked.
-    pub(crate) fn set_range(&mut self, offset: usize, len: usize) {
+    pub(crate) fn set_range(&mut self, offset: usize, len: usize) -> Result<()> {
         let address = ptr::without_provenance_mut::<std::ffi::c_void>(self.region.base + offset);
         // SAFETY: the buffer is ours, in no task because of the exclusive reference, and the range lies in its window.
-        unsafe { doca_sys::doca_buf_set_data(self.buf.as_ptr(), address, len) };
+        unsafe { call!(doca_buf_set_data(self.buf.as_ptr(), address, len)) }?;
         (self.offset, self.len) = (offset, len);
+        Ok(())
     }
 }
 

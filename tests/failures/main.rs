@@ -1,0 +1,100 @@
+//! Whatever call of DOCA fails, the program gets an error that names the call, the code and the layer to look at;
+//! everything can be dropped, nothing is left behind, and nothing hangs. Under every profile.
+//!
+//! A scenario does everything once. A first run, traced, tells which functions it calls and how often; then it runs
+//! in one process after the other, and in each one call fails.
+
+#![allow(missing_docs, reason = "a test")]
+
+mod calls;
+mod scenario;
+mod table;
+
+use calls::{Case, Run, Verdict};
+use std::collections::BTreeMap;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+/// Processes at a time: they wait for each other more than they compute.
+const AT_A_TIME: usize = 8;
+
+/// What each process does. Says line by line what failed, then that it is through.
+#[test]
+#[ignore = "the other tests run it, in processes of its own"]
+fn scenario() {
+    calls::limit_this_process();
+    calls::log_lines();
+    let ended = scenario::run(&mut |text| calls::tell("told", text));
+    if let Err(error) = ended {
+        calls::tell("value", &error.to_string());
+    }
+    calls::tell("end", "");
+}
+
+#[test]
+fn every_failure_is_told() {
+    let functions = calls::traced();
+    for (function, _) in table::DIFFERENT {
+        assert!(functions.contains_key(*function), "{function} is not called: its row is stale");
+    }
+    let cases = cases(&functions);
+    println!("{} functions, {} failures", functions.len(), cases.len());
+    check(&cases);
+}
+
+#[test]
+fn every_profile_works_and_tells_failures() {
+    let functions = calls::traced();
+    let cases = cases(&functions);
+    let mut sample = Vec::new();
+    for (nth, profile) in calls::profiles().into_iter().enumerate() {
+        sample.push(Case { profile: profile.clone(), ..Case::default() });
+        if profile == table::UNCONNECTED {
+            continue;
+        }
+        // A sixteenth of them each, and another one for each.
+        sample.extend(
+            cases.iter().skip(nth).step_by(16).map(|case| Case { profile: profile.clone(), ..case.clone() }),
+        );
+    }
+    check(&sample);
+}
+
+/// Each function fails at its first call, with each code that is documented, and at its last.
+fn cases(functions: &BTreeMap<String, usize>) -> Vec<Case> {
+    let documented = calls::documented();
+    let mut cases = Vec::new();
+    for (function, count) in functions {
+        let codes = table::codes_of(function, &documented);
+        let case = |nth, code: &str| Case {
+            function: function.clone(),
+            nth,
+            code: code.to_owned(),
+            profile: String::new(),
+        };
+        cases.extend(codes.iter().map(|code| case(1, code)));
+        if *count > 1 {
+            cases.push(case(*count, codes[0]));
+        }
+    }
+    cases
+}
+
+/// Runs all, several at a time, and says everything that is wrong.
+fn check(cases: &[Case]) {
+    let (next, wrong) = (AtomicUsize::new(0), Mutex::new(Vec::new()));
+    std::thread::scope(|scope| {
+        for _ in 0..AT_A_TIME {
+            scope.spawn(|| {
+                while let Some(case) = cases.get(next.fetch_add(1, Ordering::Relaxed)) {
+                    let run = Run::of(case);
+                    if let Verdict::Wrong(why) = table::judge(case, &run) {
+                        wrong.lock().unwrap().push(format!("{case}: {why}\n{run}"));
+                    }
+                }
+            });
+        }
+    });
+    let wrong = wrong.into_inner().unwrap();
+    assert!(wrong.is_empty(), "{} of {}:\n{}", wrong.len(), cases.len(), wrong.join("\n"));
+}

@@ -1,0 +1,156 @@
+//! How failures are to be told: the rule, and the few functions that have another.
+
+use crate::calls::{Case, Run, Verdict};
+use doca::Layer;
+use std::collections::BTreeMap;
+
+/// Another way than an error value.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Way {
+    /// Reached by dropping, by progress or inside a callback, where nobody can be given a value: logged with call,
+    /// code and layer. What could not be destroyed is leaked.
+    Logged,
+    /// As a value where the program asks, logged where dropping does it.
+    Either,
+    /// A snapshot holds it at the question that was asked; as a value where the answer was needed.
+    Answer,
+    /// As a value at the first call; later ones do without, for the reason that is said.
+    First(&'static str),
+    /// As an answer, or nothing where it is only a hint, for the reason that is said.
+    Hint(&'static str),
+    /// No error of its own, for the reason that is said.
+    Silent(&'static str),
+}
+
+/// Functions that have another way.
+#[rustfmt::skip]
+pub const DIFFERENT: &[(&str, Way)] = &[
+    ("doca_buf_dec_refcount", Way::Logged),
+    ("doca_buf_inventory_destroy", Way::Logged),
+    ("doca_buf_unchain_list", Way::Logged),
+    ("doca_dev_close", Way::Logged),
+    ("doca_devinfo_destroy_list", Way::Logged),
+    ("doca_mmap_destroy", Way::Logged),
+    ("doca_pe_destroy", Way::Logged),
+    ("doca_rdma_addr_destroy", Way::Logged),
+    ("doca_rdma_connection_accept", Way::Logged),
+    ("doca_rdma_connection_reject", Way::Logged),
+    ("doca_rdma_destroy", Way::Logged),
+    ("doca_rdma_stop_listen_to_port", Way::Logged),
+    ("doca_sync_event_destroy", Way::Logged),
+    ("doca_sync_event_remote_net_destroy", Way::Logged),
+    ("doca_ctx_stop", Way::Either),
+    ("doca_rdma_connection_disconnect", Way::Either),
+    ("doca_buf_set_data", Way::Either),
+    ("doca_sync_event_stop", Way::Logged),
+    ("doca_devinfo_get_ibdev_name", Way::First("the name of a device within the text of an error is left out")),
+    ("doca_pe_get_notification_handle", Way::First("waiting polls instead of sleeping")),
+    ("doca_pe_request_notification", Way::First("waiting polls instead of sleeping")),
+    ("doca_rdma_cap_task_send_is_supported", Way::Hint("looking for devices passes over what cannot be asked")),
+    ("doca_rdma_cap_task_receive_is_supported", Way::Hint("looking for devices passes over what cannot be asked")),
+    ("doca_rdma_cap_get_max_message_size", Way::Hint("a context without the number leaves the check to DOCA")),
+    ("doca_ctx_get_state", Way::Silent("the state is the one that the callback told last")),
+    ("doca_rdma_connection_get_addr", Way::Silent("the only listener is asked, whatever the port")),
+    ("doca_rdma_addr_get_params", Way::Silent("the only listener is asked, whatever the port")),
+    ("doca_rdma_connection_get_user_data", Way::Silent("the receive says that its connection is unknown")),
+    ("doca_rdma_get_max_num_connections", Way::Silent("the size of a table that grows")),
+];
+
+/// The profile under which a context has to be connected while it is starting, as in 2.x. These crates connect only
+/// contexts that run: waiting for that ends at the deadline, and everything is dropped.
+pub const UNCONNECTED: &str = "starting-until-connected";
+
+/// How the error begins that the scenario ends with then.
+const STARTING: &str = "doca_ctx_start: the deadline passed: state Starting";
+
+/// Codes that are answers rather than failures, for calls where they are documented or may come.
+const ANSWERS: &[&str] = &["AGAIN", "IN_PROGRESS", "NOT_SUPPORTED", "NOT_FOUND"];
+
+/// What a code points to; the first row that fits. `call` is how the function begins.
+#[rustfmt::skip]
+const LAYERS: &[(&str, &str, Layer)] = &[
+    ("doca_mmap_start", "NOT_PERMITTED", Layer::Environment),
+    ("doca_mmap_start", "DRIVER", Layer::Environment),
+    ("doca_mmap_create_from_export", "INVALID_VALUE", Layer::Runtime),
+    ("doca_dev_open", "NOT_CONNECTED", Layer::Environment),
+    ("doca_rdma_start_listen_to_port", "CONNECTION_ABORTED", Layer::Environment),
+    ("doca_rdma_export", "FULL", Layer::Program),
+    ("", "INVALID_VALUE", Layer::Program),
+    ("", "BAD_STATE", Layer::Program),
+    ("", "NOT_PERMITTED", Layer::Program),
+    ("", "IN_USE", Layer::Program),
+    ("", "NO_MEMORY", Layer::Program),
+    ("", "NOT_CONNECTED", Layer::Program),
+    ("", "ALREADY_EXIST", Layer::Program),
+    ("", "EMPTY", Layer::Program),
+    ("", "TOO_BIG", Layer::Program),
+    ("", "FULL", Layer::Runtime),
+    ("", "CONNECTION_ABORTED", Layer::Runtime),
+    ("", "INITIALIZATION", Layer::Environment),
+    ("", "OPERATING_SYSTEM", Layer::Environment),
+    ("", "DRIVER", Layer::Driver),
+    ("", "UNEXPECTED", Layer::Driver),
+    ("", "UNKNOWN", Layer::Driver),
+];
+
+/// The codes that a function is made to fail with.
+pub fn codes_of<'a>(function: &str, documented: &'a BTreeMap<String, Vec<String>>) -> Vec<&'a str> {
+    let all = documented.get(function).into_iter().flatten().map(String::as_str);
+    let codes: Vec<&str> = all.filter(|code| !code.is_empty() && !ANSWERS.contains(code)).collect();
+    if codes.is_empty() { vec!["INVALID_VALUE"] } else { codes }
+}
+
+/// Whether something stays allocated by intention when this function fails.
+pub fn leaks(function: &str) -> bool {
+    matches!(way(function), Some(Way::Logged | Way::Either))
+}
+
+/// The way of a function, if it is not an error value.
+fn way(function: &str) -> Option<Way> {
+    let row = DIFFERENT.iter().find(|(name, _)| *name == function);
+    row.map(|(_, way)| *way).or_else(|| function.contains("_cap_").then_some(Way::Answer))
+}
+
+fn layer(case: &Case) -> Layer {
+    let row = LAYERS.iter().find(|(call, code, _)| *code == case.code && case.function.starts_with(call));
+    row.unwrap_or_else(|| panic!("{case}: no layer is demanded")).2
+}
+
+pub fn judge(case: &Case, run: &Run) -> Verdict {
+    let wrong = |why: &str| Verdict::Wrong(why.to_owned());
+    if run.hung() {
+        return wrong("hangs");
+    }
+    if !run.status.success() || !run.ended {
+        return Verdict::Wrong(format!("ends by {}", run.status));
+    }
+    if !run.left.is_empty() {
+        return Verdict::Wrong(format!("leaves {:?}", run.left));
+    }
+    if run.stderr.contains("never happened") {
+        return wrong("did not fail");
+    }
+    if case.function.is_empty() {
+        return match &run.value {
+            Some(error) if case.profile == UNCONNECTED && error.starts_with(STARTING) => Verdict::Right,
+            None if case.profile == UNCONNECTED => wrong("works: it needs no exception any more"),
+            None => Verdict::Right,
+            Some(error) => Verdict::Wrong(error.clone()),
+        };
+    }
+    let text = format!("{}: DOCA_ERROR_{} (", case.function, case.code);
+    let layer = format!("[{}; check: ", layer(case));
+    let told = |line: &str| line.contains(&text) && line.contains(&layer);
+    let value = run.value.as_deref().is_some_and(told);
+    let said = |what: &str| run.lines.iter().any(|line| line.starts_with(what) && told(line));
+    let right = match way(&case.function) {
+        None => value,
+        Some(Way::Logged) => said("log "),
+        Some(Way::Either) => value || said("log "),
+        Some(Way::Answer) => value || said("told "),
+        Some(Way::Hint(_)) => value || said("told ") || run.value.is_none(),
+        Some(Way::First(_)) => value || case.nth > 1,
+        Some(Way::Silent(_)) => run.value.is_none(),
+    };
+    if right { Verdict::Right } else { wrong("is not told as it must be") }
+}
