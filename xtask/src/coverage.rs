@@ -66,7 +66,11 @@ fn check(sdk: &Sdk) -> Result {
 pub(crate) fn check_suite(sdk: &Sdk) -> Result {
     check(sdk)?;
     let committed = parse(&place::read(&page_file())?)?;
-    lost(&committed, &read_trace()?)
+    let lost = lost(&committed, &read_trace()?);
+    if !lost.is_empty() {
+        println!("not seen this time, though COVERAGE.md says seen: {}", lost.join(", "));
+    }
+    Ok(())
 }
 
 type Cells = Vec<String>;
@@ -182,8 +186,8 @@ fn stale(committed: &[Cells], now: &[Cells]) -> Result {
     }
 }
 
-/// What was seen once is seen again.
-fn lost(committed: &[Cells], trace: &Trace) -> Result {
+/// What was seen once and is not seen again. Some errors depend on timing, so this is told and fails nothing.
+fn lost(committed: &[Cells], trace: &Trace) -> Vec<String> {
     let mut lost = Vec::new();
     for row in committed {
         if row[3] == "seen" && !trace.succeeded(&row[0]) {
@@ -195,10 +199,7 @@ fn lost(committed: &[Cells], trace: &Trace) -> Result {
             }
         }
     }
-    if lost.is_empty() {
-        return Ok(());
-    }
-    Err(format!("COVERAGE.md says so, but the suite did not see {}", lost.join(", ")))
+    lost
 }
 
 #[cfg(test)]
@@ -231,8 +232,8 @@ mod tests {
     #[test]
     fn a_suite_that_sees_less_is_told() {
         let page = [row(["doca_a", "r", "implemented", "seen", "FULL: seen; AGAIN: not seen"])];
-        lost(&page, &Trace::parse("1 doca_a DOCA_SUCCESS\n1 doca_a DOCA_ERROR_FULL")).unwrap();
-        assert!(lost(&page, &Trace::parse("1 doca_a DOCA_SUCCESS")).unwrap_err().contains("FULL"));
-        assert!(lost(&page, &Trace::parse("1 doca_a DOCA_ERROR_FULL")).unwrap_err().contains("succeed"));
+        assert!(lost(&page, &Trace::parse("1 doca_a DOCA_SUCCESS\n1 doca_a DOCA_ERROR_FULL")).is_empty());
+        assert!(lost(&page, &Trace::parse("1 doca_a DOCA_SUCCESS"))[0].contains("FULL"));
+        assert!(lost(&page, &Trace::parse("1 doca_a DOCA_ERROR_FULL"))[0].contains("succeed"));
     }
 }
