@@ -51,7 +51,7 @@ fn connect(options: &Options, rdma: &Rdma) -> Outcome<Vec<Connection>> {
         let (exported, descriptor) = rdma.export()?;
         support::write(&local, &descriptor)?;
         println!("Copy {local} to the receiver");
-        support::prompt(&format!("Press Enter on the receiver's side first, copy {remote} from it"))?;
+        support::prompt(&format!("Let the receiver go on first, copy {remote} from it"))?;
         Ok(exported.connect(support::read(&remote)?)?)
     };
     (0..options.connections).map(one).collect()

@@ -106,7 +106,7 @@ fn ask(options: &Options, rdma: &Rdma, peer: &str, files: &str) -> Outcome<Conne
         write(&options.local, &descriptor)?;
         println!("Copy {} to the {peer}", options.local);
     }
-    prompt(&format!("Press Enter on the {peer}'s side first, copy {files} from it"))?;
+    prompt(&format!("Let the {peer} go on first, copy {files} from it"))?;
     Ok(exported.connect(read(&options.remote)?)?)
 }
 
