@@ -43,7 +43,7 @@ impl Side {
     fn connect(mut to: impl Write, mut from: impl Read) -> Side {
         let device = Device::find().with(caps::SEND).list().unwrap()[0].open().unwrap();
         let engine = ProgressEngine::new().unwrap();
-        let memory = Memory::zeroed(2 * WINDOW << 20).unwrap().private(&device).unwrap();
+        let memory = Memory::zeroed((2 * WINDOW) << 20).unwrap().private(&device).unwrap();
         let mut config = Rdma::configure(&device).unwrap();
         config.set_gid_roce_v2().unwrap();
         config.set_rnr_retry_count(7).unwrap();

@@ -13,7 +13,7 @@ use std::path::PathBuf;
 use std::process::Command;
 
 /// Tests that run instrumented: those that end, drop, forget and misuse things.
-const TESTS: &[&str] = &["sanitizer", "lifecycle", "connections", "one_sided", "bridge"];
+const TESTS: &[&str] = &["sanitizer", "lifecycle", "connections", "one_sided", "bridge", "failures"];
 
 /// Forgetting handles leaks by intention, so this test runs without LeakSanitizer.
 const LEAKS_BY_INTENTION: &str = "any_handle_can_be_forgotten";

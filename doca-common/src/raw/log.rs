@@ -14,18 +14,20 @@ const CAPACITY: usize = 4096;
 /// so does the buffer.
 pub(crate) fn route(level: u32) -> Result<()> {
     version::require_fit()?;
-    let buffer = Box::leak(vec![0u8; CAPACITY].into_boxed_slice());
+    let buffer = Box::into_raw(vec![0u8; CAPACITY].into_boxed_slice());
     let mut backend = ptr::null_mut();
-    // SAFETY: the buffer lives for ever and DOCA alone writes it; the handler has the type that DOCA wants.
-    unsafe {
-        call!(doca_log_backend_create_with_buf_sdk(
-            buffer.as_mut_ptr().cast(),
-            buffer.len(),
-            Some(flush),
-            &mut backend
-        ))?;
-        call!(doca_log_backend_set_sdk_level(backend, level))
+    // SAFETY: DOCA alone writes the buffer, which lives for ever once there is a backend; the handler has the type that
+    // DOCA wants.
+    let created = unsafe {
+        call!(doca_log_backend_create_with_buf_sdk(buffer.cast(), buffer.len(), Some(flush), &mut backend))
+    };
+    if let Err(error) = created {
+        // SAFETY: from a box above, and no backend has it.
+        drop(unsafe { Box::from_raw(buffer) });
+        return Err(error);
     }
+    // SAFETY: a live backend.
+    unsafe { call!(doca_log_backend_set_sdk_level(backend, level)) }
 }
 
 /// Passes one message on. Runs on whatever thread logs; a panic of the program's logger ends here.
