@@ -197,6 +197,10 @@ impl Rdma {
     /// Listens on a port: `doca_rdma_start_listen_to_port`. `decide` is asked about each peer, inside progress: there
     /// it may look, count and queue, but progressing, waiting and stopping are refused.
     ///
+    /// A context has room for one connection unless
+    /// [`set_max_num_connections`](crate::Config::set_max_num_connections) made more before start; peers beyond that are
+    /// turned away unasked, and DOCA's log says so here.
+    ///
     /// # Errors
     ///
     /// [`Refusal::Stopped`], `CONNECTION_ABORTED` if the port is taken, `NOT_SUPPORTED`.
