@@ -1,5 +1,4 @@
 //! The same work, written against the C API.
-#![allow(clippy::undocumented_unsafe_blocks, reason = "each block is C as a C program would write it")]
 
 use super::PROGRESS;
 use doca_sys::*;
@@ -24,22 +23,10 @@ fn word() -> doca_data {
     doca_data { u64_: 0 }
 }
 
-/// Completions, counted through the context's user data.
-macro_rules! callback {
-    ($name:ident, $task:ty) => {
-        unsafe extern "C" fn $name(_: *mut $task, _: doca_data, context: doca_data) {
-            unsafe { *context.ptr.cast::<u64>() += 1 };
-        }
-    };
+unsafe extern "C" fn received(_: *mut doca_rdma_task_receive, _: doca_data, context: doca_data) {
+    // SAFETY: the context's user data is the leaked counter, touched by this thread alone.
+    unsafe { *context.ptr.cast::<u64>() += 1 };
 }
-callback!(received, doca_rdma_task_receive);
-callback!(sent, doca_rdma_task_send);
-callback!(sent_imm, doca_rdma_task_send_imm);
-callback!(was_read, doca_rdma_task_read);
-callback!(written, doca_rdma_task_write);
-callback!(written_imm, doca_rdma_task_write_imm);
-callback!(swapped, doca_rdma_task_atomic_cmp_swp);
-callback!(added, doca_rdma_task_atomic_fetch_add);
 
 struct Peers {
     pe: *mut doca_pe,
@@ -55,6 +42,8 @@ struct Peers {
 
 impl Peers {
     fn new(configure: impl FnOnce(*mut doca_rdma) -> doca_error_t) -> Peers {
+        // SAFETY: each object is used in the order DOCA asks for, right after the call that made it succeeded. The
+        // memory and the counter are leaked, so they outlive the map, the callbacks and all objects made here.
         unsafe {
             let (mut list, mut count) = (null_mut(), 0);
             ok(doca_devinfo_create_list(&mut list, &mut count));
@@ -112,6 +101,7 @@ impl Peers {
     }
 
     fn receive(&self, dst: *mut doca_buf) -> *mut doca_task {
+        // SAFETY: the context runs with receives enabled, and `dst` is null or one of its own buffers.
         unsafe {
             let task = made(|out| doca_rdma_task_receive_allocate_init(self.right, dst, word(), out));
             doca_rdma_task_receive_as_task(task)
@@ -121,6 +111,8 @@ impl Peers {
     /// Submits the same tasks again and again.
     fn repeat(&self, number: u64, receive: Option<*mut doca_task>, task: *mut doca_task, ends: u64) {
         for _ in 0..number {
+            // SAFETY: the tasks were allocated here and are free again: the last round saw them complete. The counter
+            // is leaked, and only callbacks inside this thread's progress write to it.
             unsafe {
                 ok(doca_buf_reset_data_len(self.room));
                 if let Some(receive) = receive {
@@ -137,116 +129,43 @@ impl Peers {
     }
 }
 
-pub fn send(number: u64) {
-    unsafe {
-        let peers = Peers::new(|rdma| doca_rdma_task_send_set_conf(rdma, Some(sent), Some(sent), 4));
-        let task = made(|out| {
-            doca_rdma_task_send_allocate_init(peers.left, peers.connection, peers.source, word(), out)
-        });
-        peers.repeat(number, Some(peers.receive(peers.room)), doca_rdma_task_send_as_task(task), 2);
-    }
+/// A task repeated: its type, the three functions that C has for it, what it takes between connection and user data,
+/// where a receive lands that it needs at the peer, and how many completions a round has.
+macro_rules! tasks {
+    ($($name:ident: $task:ty, $set_conf:ident, $init:ident, $as_task:ident,
+        |$peers:ident| ($($argument:expr),+), $receive:expr, $ends:literal;)+) => {$(
+        pub fn $name(number: u64) {
+            unsafe extern "C" fn done(_: *mut $task, _: doca_data, context: doca_data) {
+                // SAFETY: the context's user data is the leaked counter, touched by this thread alone.
+                unsafe { *context.ptr.cast::<u64>() += 1 };
+            }
+            // SAFETY: `Peers::new` gives a context that is not started yet, and the callbacks are of this task's type.
+            let $peers = Peers::new(|rdma| unsafe { $set_conf(rdma, Some(done), Some(done), 4) });
+            let receive: Option<*mut doca_buf> = $receive;
+            // SAFETY: context, connection and buffers are those that `Peers` made, and live as long as the process.
+            let task = unsafe {
+                $as_task(made(|out| $init($peers.left, $peers.connection, $($argument,)+ word(), out)))
+            };
+            $peers.repeat(number, receive.map(|dst| $peers.receive(dst)), task, $ends);
+        }
+    )+};
 }
 
-pub fn send_imm(number: u64) {
-    unsafe {
-        let peers =
-            Peers::new(|rdma| doca_rdma_task_send_imm_set_conf(rdma, Some(sent_imm), Some(sent_imm), 4));
-        let task = made(|out| {
-            doca_rdma_task_send_imm_allocate_init(peers.left, peers.connection, peers.source, 7, word(), out)
-        });
-        peers.repeat(number, Some(peers.receive(peers.room)), doca_rdma_task_send_imm_as_task(task), 2);
-    }
-}
-
-pub fn read(number: u64) {
-    unsafe {
-        let peers = Peers::new(|rdma| doca_rdma_task_read_set_conf(rdma, Some(was_read), Some(was_read), 4));
-        let task = made(|out| {
-            doca_rdma_task_read_allocate_init(
-                peers.left,
-                peers.connection,
-                peers.remote,
-                peers.room,
-                word(),
-                out,
-            )
-        });
-        peers.repeat(number, None, doca_rdma_task_read_as_task(task), 1);
-    }
-}
-
-pub fn write(number: u64) {
-    unsafe {
-        let peers = Peers::new(|rdma| doca_rdma_task_write_set_conf(rdma, Some(written), Some(written), 4));
-        let task = made(|out| {
-            doca_rdma_task_write_allocate_init(
-                peers.left,
-                peers.connection,
-                peers.source,
-                peers.remote,
-                word(),
-                out,
-            )
-        });
-        peers.repeat(number, None, doca_rdma_task_write_as_task(task), 1);
-    }
-}
-
-pub fn write_imm(number: u64) {
-    unsafe {
-        let peers = Peers::new(|rdma| {
-            doca_rdma_task_write_imm_set_conf(rdma, Some(written_imm), Some(written_imm), 4)
-        });
-        let task = made(|out| {
-            doca_rdma_task_write_imm_allocate_init(
-                peers.left,
-                peers.connection,
-                peers.source,
-                peers.remote,
-                7,
-                word(),
-                out,
-            )
-        });
-        peers.repeat(number, Some(peers.receive(null_mut())), doca_rdma_task_write_imm_as_task(task), 2);
-    }
-}
-
-pub fn compare_swap(number: u64) {
-    unsafe {
-        let peers =
-            Peers::new(|rdma| doca_rdma_task_atomic_cmp_swp_set_conf(rdma, Some(swapped), Some(swapped), 4));
-        let task = made(|out| {
-            doca_rdma_task_atomic_cmp_swp_allocate_init(
-                peers.left,
-                peers.connection,
-                peers.remote,
-                peers.room,
-                1,
-                2,
-                word(),
-                out,
-            )
-        });
-        peers.repeat(number, None, doca_rdma_task_atomic_cmp_swp_as_task(task), 1);
-    }
-}
-
-pub fn fetch_add(number: u64) {
-    unsafe {
-        let peers =
-            Peers::new(|rdma| doca_rdma_task_atomic_fetch_add_set_conf(rdma, Some(added), Some(added), 4));
-        let task = made(|out| {
-            doca_rdma_task_atomic_fetch_add_allocate_init(
-                peers.left,
-                peers.connection,
-                peers.remote,
-                peers.room,
-                1,
-                word(),
-                out,
-            )
-        });
-        peers.repeat(number, None, doca_rdma_task_atomic_fetch_add_as_task(task), 1);
-    }
+tasks! {
+    send: doca_rdma_task_send, doca_rdma_task_send_set_conf, doca_rdma_task_send_allocate_init,
+        doca_rdma_task_send_as_task, |peers| (peers.source), Some(peers.room), 2;
+    send_imm: doca_rdma_task_send_imm, doca_rdma_task_send_imm_set_conf, doca_rdma_task_send_imm_allocate_init,
+        doca_rdma_task_send_imm_as_task, |peers| (peers.source, 7), Some(peers.room), 2;
+    read: doca_rdma_task_read, doca_rdma_task_read_set_conf, doca_rdma_task_read_allocate_init,
+        doca_rdma_task_read_as_task, |peers| (peers.remote, peers.room), None, 1;
+    write: doca_rdma_task_write, doca_rdma_task_write_set_conf, doca_rdma_task_write_allocate_init,
+        doca_rdma_task_write_as_task, |peers| (peers.source, peers.remote), None, 1;
+    write_imm: doca_rdma_task_write_imm, doca_rdma_task_write_imm_set_conf, doca_rdma_task_write_imm_allocate_init,
+        doca_rdma_task_write_imm_as_task, |peers| (peers.source, peers.remote, 7), Some(null_mut()), 2;
+    compare_swap: doca_rdma_task_atomic_cmp_swp, doca_rdma_task_atomic_cmp_swp_set_conf,
+        doca_rdma_task_atomic_cmp_swp_allocate_init, doca_rdma_task_atomic_cmp_swp_as_task,
+        |peers| (peers.remote, peers.room, 1, 2), None, 1;
+    fetch_add: doca_rdma_task_atomic_fetch_add, doca_rdma_task_atomic_fetch_add_set_conf,
+        doca_rdma_task_atomic_fetch_add_allocate_init, doca_rdma_task_atomic_fetch_add_as_task,
+        |peers| (peers.remote, peers.room, 1), None, 1;
 }
