@@ -309,6 +309,8 @@ fn the_descriptor_tells_when_there_is_work() {
 fn waiting_sleeps_and_wakes_for_another_thread() {
     let (to_us, from_them) = std::sync::mpsc::channel();
     let (to_them, from_us) = std::sync::mpsc::channel();
+    // SAFETY: asks for this thread's number.
+    let waiter = unsafe { libc::gettid() };
     let thread = std::thread::spawn(move || {
         let engine = ProgressEngine::new().unwrap();
         let device = device();
@@ -319,7 +321,7 @@ fn waiting_sleeps_and_wakes_for_another_thread() {
         let (exported, descriptor) = rdma.export().unwrap();
         to_us.send(descriptor).unwrap();
         let connection = exported.connect(from_us.recv().unwrap()).unwrap();
-        std::thread::sleep(Duration::from_millis(100));
+        support::until_asleep(waiter);
         let sends = rdma.queue(sends).unwrap();
         sends.submit(&connection, memory.take(5).unwrap()).unwrap().wait_for(LIMIT).unwrap();
         drop(rdma.stop().wait_for(LIMIT).unwrap());

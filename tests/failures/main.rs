@@ -20,7 +20,7 @@ const AT_A_TIME: usize = 8;
 
 /// What each process does. Says line by line what failed, then that it is through.
 #[test]
-#[ignore = "the other tests run it, in processes of its own"]
+#[ignore = "one call fails in it: in every run, the two tests below start it as a child, once per failure"]
 fn scenario() {
     calls::limit_this_process();
     calls::log_lines();

@@ -56,6 +56,24 @@ pub fn until(engine: &ProgressEngine, mut done: impl FnMut() -> bool) {
     }
 }
 
+/// Waits until the thread with this number sleeps in the kernel.
+///
+/// # Panics
+///
+/// After [`LIMIT`].
+pub fn until_asleep(thread: i32) {
+    let deadline = Instant::now() + LIMIT;
+    // The state is the field behind the name, which is in parentheses.
+    let state = || {
+        let stat = std::fs::read_to_string(format!("/proc/self/task/{thread}/stat")).unwrap();
+        stat.rsplit_once(") ").and_then(|(_, rest)| rest.chars().next())
+    };
+    while state() != Some('S') {
+        assert!(Instant::now() < deadline, "did not sleep within {LIMIT:?}");
+        std::thread::yield_now();
+    }
+}
+
 /// One context with its queues and its connection to the other.
 pub struct Side {
     pub rdma: Rdma,

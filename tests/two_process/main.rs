@@ -30,8 +30,10 @@ const TESTS: &[Test] = &[
     Test::new("traffic::soak_large_messages", traffic::soak_large_messages).too_long("4 GiB"),
     Test::new("input::damaged_descriptors", input::damaged_descriptors),
     Test::new("input::topology_files", input::topology_files),
-    Test::new("silence::one_line_when_nobody_progresses", silence::one_line_when_nobody_progresses),
-    Test::new("silence::no_line_for_who_progresses", silence::no_line_for_who_progresses),
+    Test::new(
+        "silence::one_line_for_each_engine_that_nobody_progresses",
+        silence::one_line_for_each_engine_that_nobody_progresses,
+    ),
     Test::new("silence::each_step_is_a_line_at_trace_level", silence::each_step_is_a_line_at_trace_level),
     Test::new(
         "wake::a_blocked_sender_is_served_by_its_receiver",
@@ -52,8 +54,7 @@ const ROLES: &[Role] = &[
     ("exporter", input::exporter),
     ("importer", input::importer),
     ("lister", input::lister),
-    ("idler", silence::idler),
-    ("progresser", silence::progresser),
+    ("forgetter", silence::forgetter),
     ("tracer", silence::tracer),
     ("late receiver", wake::late_receiver),
     ("late sender", wake::late_sender),

@@ -110,8 +110,10 @@ pub struct Peer {
     child: Child,
     stdin: ChildStdin,
     lines: Receiver<String>,
-    stdout: Option<JoinHandle<()>>,
-    stderr: Option<JoinHandle<String>>,
+    /// Its standard error, line by line, and what was taken of it.
+    log: Receiver<String>,
+    said: String,
+    readers: [Option<JoinHandle<()>>; 2],
 }
 
 impl Peer {
@@ -131,21 +133,11 @@ impl Peer {
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = command.spawn().expect("this program can be started again");
         let (stdout, stderr) = (child.stdout.take(), child.stderr.take());
-        let (sender, lines) = channel();
-        let stdout = std::thread::spawn(move || {
-            for line in BufReader::new(stdout.expect("piped")).lines().map_while(Result::ok) {
-                if sender.send(line).is_err() {
-                    break;
-                }
-            }
-        });
-        let stderr = std::thread::spawn(move || {
-            let mut bytes = Vec::new();
-            let _ = stderr.expect("piped").read_to_end(&mut bytes);
-            String::from_utf8_lossy(&bytes).into_owned()
-        });
+        let (lines, stdout) = lines_of(stdout.expect("piped"));
+        let (log, stderr) = lines_of(stderr.expect("piped"));
         let stdin = child.stdin.take().expect("piped");
-        Peer { name: name.to_owned(), child, stdin, lines, stdout: Some(stdout), stderr: Some(stderr) }
+        let readers = [Some(stdout), Some(stderr)];
+        Peer { name: name.to_owned(), child, stdin, lines, log, said: String::new(), readers }
     }
 
     /// The next line, for which it has this long.
@@ -158,6 +150,13 @@ impl Peer {
                 panic!("{} says nothing ({why}, {status})\n{said}", self.name)
             }
         }
+    }
+
+    /// Waits for the next line of its standard error.
+    pub fn hear_log(&mut self) -> String {
+        let line = self.log.recv_timeout(LIMIT).expect("it writes to its standard error");
+        let _ = writeln!(self.said, "{line}");
+        line
     }
 
     /// Its process id.
@@ -191,8 +190,8 @@ impl Peer {
             }
         }
         let status = self.child.wait().expect("a child can be waited for");
-        let said = self.stderr.take().and_then(|stderr| stderr.join().ok()).unwrap_or_default();
-        (status, said)
+        self.said.extend(self.log.iter().map(|line| line + "\n"));
+        (status, std::mem::take(&mut self.said))
     }
 
     /// Waits for its end, which must be a good one; gives its standard error.
@@ -226,9 +225,23 @@ impl Drop for Peer {
         let _ = self.child.kill();
         let _ = self.child.wait();
         // The readers come to the end of its output, and close it.
-        self.stdout.take().map(JoinHandle::join);
-        self.stderr.take().map(JoinHandle::join);
+        for reader in &mut self.readers {
+            reader.take().map(JoinHandle::join);
+        }
     }
+}
+
+/// The lines of a pipe as they come, until it closes.
+fn lines_of(pipe: impl Read + Send + 'static) -> (Receiver<String>, JoinHandle<()>) {
+    let (sender, lines) = channel();
+    let reader = std::thread::spawn(move || {
+        for line in BufReader::new(pipe).split(b'\n').map_while(Result::ok) {
+            if sender.send(String::from_utf8_lossy(&line).into_owned()).is_err() {
+                break;
+            }
+        }
+    });
+    (lines, reader)
 }
 
 /// The process that started this one. This one ends with it.
@@ -246,6 +259,11 @@ impl Parent {
             std::process::abort();
         });
         Parent { lines }
+    }
+
+    /// What it has said, if anything.
+    pub fn said(&self) -> Option<String> {
+        self.lines.try_recv().ok()
     }
 }
 

@@ -1,49 +1,54 @@
 //! What DOCA's log says of tasks that wait for progress which does not come, and of each step at trace level.
 
-use crate::process::{LIMIT, Parent, Peer};
+use crate::process::{LIMIT, Parent, Peer, Talk};
 use crate::side::Side;
-use std::time::{Duration, Instant};
 
 const COMPLAINT: &str = "doca_pe_progress has not been called for a second";
-
-/// Time is the subject: long enough for a complaint, and for a second one if there were one.
-const SILENCE: Duration = Duration::from_millis(2600);
 
 fn lines_with(log: &str, text: &str) -> usize {
     log.lines().filter(|line| line.contains(text)).count()
 }
 
-/// Posts receives and then forgets to progress.
-pub fn idler(_: &mut Parent, _: &[String]) {
-    let side = Side::new("mlx5_0", 4, 64);
-    let receives: Vec<_> =
-        (0..3).map(|_| side.receives.submit(side.memory.take(16).unwrap()).unwrap()).collect();
-    std::thread::sleep(SILENCE);
-    drop(receives);
-    side.close();
-}
-
-pub fn one_line_when_nobody_progresses() {
-    let log = Peer::start("idler", &[]).finish_with();
-    assert_eq!(lines_with(&log, COMPLAINT), 1, "{log}");
-    assert!(log.contains("3 task(s) are in flight") && log.lines().count() == 1, "{log}");
-}
-
-/// Progresses all the time; and does nothing at all while nothing is in flight.
-pub fn progresser(_: &mut Parent, _: &[String]) {
-    let side = Side::new("mlx5_0", 1, 64);
-    let receive = side.receives.submit(side.memory.take(16).unwrap()).unwrap();
-    let started = Instant::now();
-    while started.elapsed() < SILENCE {
-        side.engine.progress().unwrap();
+/// Has four engines. It progresses one all the time, has nothing in flight in another, and forgets two: the first at
+/// once, the second when the parent says so.
+pub fn forgetter(parent: &mut Parent, _: &[String]) {
+    let side = |tasks| {
+        let side = Side::new("mlx5_0", 4, 64);
+        let submit = |_| side.receives.submit(side.memory.take(16).unwrap()).unwrap();
+        let receives: Vec<_> = (0..tasks).map(submit).collect();
+        (side, receives)
+    };
+    let (busy, idle, forgotten) = (side(1), side(0), side(3));
+    let next = || {
+        loop {
+            busy.0.engine.progress().unwrap();
+            if let Some(line) = parent.said() {
+                return line;
+            }
+        }
+    };
+    assert_eq!(next(), "forget another");
+    let second = side(2);
+    assert_eq!(next(), "end");
+    for (side, receives) in [busy, idle, forgotten, second] {
+        drop(receives);
+        side.close();
     }
-    side.rdma.stop().wait_for(LIMIT).unwrap();
-    drop(receive);
-    std::thread::sleep(SILENCE);
 }
 
-pub fn no_line_for_who_progresses() {
-    Peer::start("progresser", &[]).finish();
+/// The second complaint comes more than a second after the first: time for a wrong one.
+pub fn one_line_for_each_engine_that_nobody_progresses() {
+    let mut peer = Peer::start("forgetter", &[]);
+    for (tasks, then) in [(3, "forget another"), (2, "end")] {
+        let line = peer.hear_log();
+        assert!(
+            line.contains(COMPLAINT) && line.contains(&format!("{tasks} task(s) are in flight")),
+            "{line}"
+        );
+        peer.say(then);
+    }
+    let log = peer.finish_with();
+    assert_eq!(log.lines().count(), 2, "{log}");
 }
 
 const MESSAGES: usize = 5;

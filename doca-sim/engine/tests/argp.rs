@@ -90,17 +90,21 @@ fn calls() -> Vec<String> {
 
 /// Fails the call whose value is "bad", with a code that the parser itself never gives.
 unsafe extern "C" fn on_string(value: Ptr, config: Ptr) -> u32 {
+    // SAFETY: the parser hands a string parameter's value over as a C string, which lives during the call.
     let text = unsafe { CStr::from_ptr(value.cast()) }.to_string_lossy();
+    // SAFETY: the config is what `Program::new` gave to init: a byte that lives as long as the parser.
     note(format!("{}={text}", unsafe { *config.cast::<u8>() } as char));
     if text == "bad" { NOT_PERMITTED } else { SUCCESS }
 }
 
 unsafe extern "C" fn on_int(value: Ptr, _: Ptr) -> u32 {
+    // SAFETY: an int parameter's value is an int.
     note(format!("int {}", unsafe { *value.cast::<c_int>() }));
     SUCCESS
 }
 
 unsafe extern "C" fn on_bool(value: Ptr, _: Ptr) -> u32 {
+    // SAFETY: a boolean parameter's value is a bool.
     note(format!("bool {}", unsafe { *value.cast::<bool>() }));
     SUCCESS
 }
@@ -592,7 +596,7 @@ fn a_version_callback_may_return_or_destroy_the_parser() {
 
 /// Runs in a process of its own, because it ends the process.
 #[test]
-#[ignore = "started by the test below, which reads its output"]
+#[ignore = "ends its process: in every run, help_and_version_print_and_end_the_process_well starts it as a child"]
 fn child() {
     let program = Program::ordinary();
     let (mandatory, hidden, plain, many) = (
