@@ -4,7 +4,7 @@
 #[allow(dead_code, unused_imports, reason = "each example uses a part")]
 mod support;
 
-use doca::rdma::{Connection, Rdma, ReceiveTask, caps};
+use doca::rdma::{Connection, ReceiveTask, caps};
 use doca::{Access, Memory, ProgressEngine};
 use support::{MESSAGE, Options, Outcome};
 
@@ -19,8 +19,7 @@ fn receive(options: &Options) -> Outcome<()> {
     let engine = ProgressEngine::new()?;
     let rdma = config.start(&engine)?.running()?;
     let receives = rdma.queue(receives)?;
-    let connections =
-        if options.use_cm { options.connect_all_by_cm(&rdma)? } else { connect(options, &rdma)? };
+    let connections = support::to_senders(options, &rdma)?;
     println!("All {} connections are made", connections.len());
 
     // The oldest receive takes the next message, whoever it comes from.
@@ -39,18 +38,4 @@ fn receive(options: &Options) -> Outcome<()> {
     connections.iter().try_for_each(Connection::disconnect)?;
     rdma.stop().wait()?;
     Ok(())
-}
-
-/// One connection after the other, each with files of its own.
-fn connect(options: &Options, rdma: &Rdma) -> Outcome<Vec<Connection>> {
-    let one = |index| {
-        let (local, remote) =
-            (options.numbered(&options.local, index), options.numbered(&options.remote, index));
-        let (exported, descriptor) = rdma.export()?;
-        support::write(&local, &descriptor)?;
-        println!("Copy {local} to the sender");
-        support::prompt(&format!("Copy {remote} from the sender"))?;
-        Ok(exported.connect(support::read(&remote)?)?)
-    };
-    (0..options.connections).map(one).collect()
 }

@@ -8,7 +8,7 @@
 #[allow(dead_code, unused_imports, reason = "each example uses a part")]
 mod support;
 
-use doca::rdma::{Connection, Rdma, SendTask, caps};
+use doca::rdma::{Connection, SendTask, caps};
 use doca::{Access, Memory, ProgressEngine};
 use support::{MESSAGE, Options, Outcome};
 
@@ -23,8 +23,7 @@ fn send(options: &Options) -> Outcome<()> {
     let engine = ProgressEngine::new()?;
     let rdma = config.start(&engine)?.running()?;
     let sends = rdma.queue(sends)?;
-    let connections =
-        if options.use_cm { options.connect_all_by_cm(&rdma)? } else { connect(options, &rdma)? };
+    let connections = support::to_receivers(options, &rdma)?;
     println!("All {} connections are made", connections.len());
     support::prompt("Wait until the receiver has posted all its receives")?;
 
@@ -41,18 +40,4 @@ fn send(options: &Options) -> Outcome<()> {
     connections.iter().try_for_each(Connection::disconnect)?;
     rdma.stop().wait()?;
     Ok(())
-}
-
-/// One connection after the other, each with files of its own.
-fn connect(options: &Options, rdma: &Rdma) -> Outcome<Vec<Connection>> {
-    let one = |index| {
-        let (local, remote) =
-            (options.numbered(&options.local, index), options.numbered(&options.remote, index));
-        let (exported, descriptor) = rdma.export()?;
-        support::write(&local, &descriptor)?;
-        println!("Copy {local} to the receiver");
-        support::prompt(&format!("Let the receiver go on first, copy {remote} from it"))?;
-        Ok(exported.connect(support::read(&remote)?)?)
-    };
-    (0..options.connections).map(one).collect()
 }

@@ -3,14 +3,14 @@
 use std::collections::HashMap;
 use std::process::{Command, Stdio};
 
-/// Instructions, by where they were executed.
+/// Instructions, by where they were executed, and allocations.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Counts {
     /// In the program itself: neither in DOCA's libraries nor in the system's.
     pub ours: f64,
     /// Everywhere.
     pub all: f64,
-    /// In the allocator's entry points, whoever called them. Zero means that nothing was allocated.
+    /// Calls of the allocator's entry points, whoever made them.
     pub allocations: f64,
 }
 
@@ -55,20 +55,23 @@ const ALLOCATOR: &[&str] = &["malloc", "calloc", "realloc", "aligned_alloc", "po
 /// behind `calls=` belongs to the callee and is counted there.
 fn read(text: &str, own: &str) -> Counts {
     let mut names: HashMap<String, String> = HashMap::new();
-    let (mut object, mut function) = (String::new(), String::new());
+    let (mut object, mut callee) = (String::new(), String::new());
     let mut called = false;
     let mut counts = Counts::default();
     for line in text.lines() {
         if let Some(name) = line.strip_prefix("ob=") {
             object = named(&mut names, "ob", name);
         } else if let Some(name) = line.strip_prefix("fn=") {
-            function = named(&mut names, "fn", name);
+            named(&mut names, "fn", name);
         } else if let Some(name) = line.strip_prefix("cob=") {
             named(&mut names, "ob", name);
         } else if let Some(name) = line.strip_prefix("cfn=") {
-            named(&mut names, "fn", name);
-        } else if line.starts_with("calls=") {
+            callee = named(&mut names, "fn", name);
+        } else if let Some(calls) = line.strip_prefix("calls=") {
             called = true;
+            if ALLOCATOR.contains(&callee.as_str()) {
+                counts.allocations += calls.split(' ').next().and_then(|n| n.parse().ok()).unwrap_or(0.0);
+            }
         } else if line.starts_with(|c: char| c.is_ascii_digit() || "+-*".contains(c)) {
             let cost: f64 = line.split_whitespace().nth(1).and_then(|n| n.parse().ok()).unwrap_or(0.0);
             if std::mem::take(&mut called) {
@@ -77,9 +80,6 @@ fn read(text: &str, own: &str) -> Counts {
             counts.all += cost;
             if object.ends_with(own) {
                 counts.ours += cost;
-            }
-            if ALLOCATOR.contains(&function.as_str()) {
-                counts.allocations += cost;
             }
         }
     }

@@ -45,6 +45,38 @@ pub fn to_sender(options: &Options, rdma: &Rdma) -> Outcome<Peer> {
     }
 }
 
+/// A side that sends over several connections meets receivers.
+pub fn to_receivers(options: &Options, rdma: &Rdma) -> Outcome<Vec<Connection>> {
+    all(options, rdma, "receiver", |file| format!("Let the receiver go on first, copy {file} from it"))
+}
+
+/// A side that receives over several connections meets senders.
+pub fn to_senders(options: &Options, rdma: &Rdma) -> Outcome<Vec<Connection>> {
+    all(options, rdma, "sender", |file| format!("Copy {file} from the sender"))
+}
+
+/// By files, one connection after the other, each with files of its own.
+fn all(
+    options: &Options,
+    rdma: &Rdma,
+    peer: &str,
+    wish: impl Fn(&str) -> String,
+) -> Outcome<Vec<Connection>> {
+    if options.use_cm {
+        return options.connect_all_by_cm(rdma);
+    }
+    let one = |index| {
+        let local = options.numbered(&options.local, index);
+        let remote = options.numbered(&options.remote, index);
+        let (exported, descriptor) = rdma.export()?;
+        write(&local, &descriptor)?;
+        println!("Copy {local} to the {peer}");
+        prompt(&wish(&remote))?;
+        Ok(exported.connect(read(&remote)?)?)
+    };
+    (0..options.connections).map(one).collect()
+}
+
 /// The task by which a descriptor of memory travels, if RDMA CM connects.
 pub enum Meeting<T> {
     Files,

@@ -2,7 +2,7 @@
 
 mod meet;
 
-pub use meet::{Meeting, Peer, to_receiver, to_requester, to_responder, to_sender};
+pub use meet::{Meeting, Peer, to_receiver, to_receivers, to_requester, to_responder, to_sender, to_senders};
 
 use doca::rdma::{Address, Config, Connection, Decision, Rdma, TransportType};
 use doca::{Access, Descriptor, Device, caps::Capability};

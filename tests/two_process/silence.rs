@@ -9,8 +9,8 @@ fn lines_with(log: &str, text: &str) -> usize {
     log.lines().filter(|line| line.contains(text)).count()
 }
 
-/// Has four engines. It progresses one all the time, has nothing in flight in another, and forgets two: the first at
-/// once, the second when the parent says so.
+/// Has four engines. It progresses one all the time, has nothing in flight any more in another, and forgets two: the
+/// first at once, the second when the parent says so.
 pub fn forgetter(parent: &mut Parent, _: &[String]) {
     let side = |tasks| {
         let side = Side::new("mlx5_0", 4, 64);
@@ -19,6 +19,7 @@ pub fn forgetter(parent: &mut Parent, _: &[String]) {
         (side, receives)
     };
     let (busy, idle, forgotten) = (side(1), side(0), side(3));
+    messages_to_itself(&idle.0, 1);
     let next = || {
         loop {
             busy.0.engine.progress().unwrap();
@@ -56,15 +57,19 @@ const MESSAGES: usize = 5;
 /// Sends itself messages.
 pub fn tracer(_: &mut Parent, _: &[String]) {
     let side = Side::new("mlx5_0", MESSAGES as u32, 1024);
+    messages_to_itself(&side, MESSAGES);
+    side.close();
+}
+
+fn messages_to_itself(side: &Side, number: usize) {
     let (exported, descriptor) = side.rdma.export().unwrap();
     let connection = exported.connect(descriptor).unwrap();
-    for _ in 0..MESSAGES {
+    for _ in 0..number {
         let mut receive = side.receives.submit(side.memory.take(16).unwrap()).unwrap();
         let message = side.memory.take(16).unwrap();
         side.sends.submit(&connection, message).unwrap().wait_for(LIMIT).unwrap();
         receive.wait_for(LIMIT).unwrap();
     }
-    side.close();
 }
 
 pub fn each_step_is_a_line_at_trace_level() {

@@ -221,6 +221,13 @@ impl Side {
         })
     }
 
+    /// This side's memory, as the other side reaches it.
+    fn memory_for(&self, other: &Side) -> Ptr {
+        let (mut desc, mut len) = (null(), 0);
+        ok(unsafe { sim_doca_mmap_export_rdma(self.mmap, self.dev, &mut desc, &mut len) });
+        made(|out| unsafe { sim_doca_mmap_create_from_export(null(), desc, len, other.dev, out) })
+    }
+
     /// A local buffer at a byte offset.
     fn local(&self, offset: usize, len: usize, data_len: usize) -> Ptr {
         self.buf(self.mmap, self.memory.as_ptr() as usize + offset, len, data_len)
@@ -403,9 +410,7 @@ fn one_sided_access_needs_the_right_of_memory_and_of_context() {
     {
         let pe = made(|out| unsafe { sim_doca_pe_create(out) });
         let (mut a, conn, b, _) = pair(pe, mmap_rights, rights);
-        let (mut desc, mut len) = (null(), 0);
-        ok(unsafe { sim_doca_mmap_export_rdma(b.mmap, b.dev, &mut desc, &mut len) });
-        let remote = made(|out| unsafe { sim_doca_mmap_create_from_export(null(), desc, len, a.dev, out) });
+        let remote = b.memory_for(&a);
         a.memory[1] = 42;
         let src = a.local(8, 8, 8);
         let dst = a.buf(remote, b.memory.as_ptr() as usize + 16, 8, 0);
@@ -429,9 +434,7 @@ fn fetch_and_add_gives_the_value_before() {
     let pe = made(|out| unsafe { sim_doca_pe_create(out) });
     let (a, conn, mut b, _) = pair(pe, 9, 8);
     b.memory[5] = 100;
-    let (mut desc, mut len) = (null(), 0);
-    ok(unsafe { sim_doca_mmap_export_rdma(b.mmap, b.dev, &mut desc, &mut len) });
-    let remote = made(|out| unsafe { sim_doca_mmap_create_from_export(null(), desc, len, a.dev, out) });
+    let remote = b.memory_for(&a);
     let target = a.buf(remote, b.memory.as_ptr() as usize + 40, 8, 0);
     let result = a.local(0, 8, 0);
     let task = made(|out| unsafe {
