@@ -306,7 +306,7 @@ fn the_descriptor_tells_when_there_is_work() {
 }
 
 #[test]
-fn waiting_sleeps_and_wakes_for_another_thread() {
+fn waiting_sleeps_until_another_thread_sends() {
     let (to_us, from_them) = std::sync::mpsc::channel();
     let (to_them, from_us) = std::sync::mpsc::channel();
     // SAFETY: asks for this thread's number.
