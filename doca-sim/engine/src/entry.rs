@@ -3,6 +3,7 @@
 
 use crate::code::{Code, Res};
 use crate::fault;
+use crate::fork;
 use std::any::Any;
 use std::ffi::c_char;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -34,6 +35,9 @@ impl Tag {
 pub unsafe trait Object: Sized {
     /// Four bytes that no other object type uses, for example `u32::from_le_bytes(*b"mmap")`.
     const TAG: u32;
+
+    /// Whether a forked child can go on using it.
+    const SURVIVES_FORK: bool = false;
 }
 
 /// A pointer to an object, as C handed it to an entry. (Same layout as the C pointer.)
@@ -45,7 +49,7 @@ pub unsafe trait Object: Sized {
 pub struct In<T>(*const T);
 
 impl<T: Object> In<T> {
-    /// The object, or INVALID_VALUE for NULL and for a pointer to anything else.
+    /// The object, or INVALID_VALUE for NULL and for a pointer to anything else; BAD_STATE in a forked child.
     pub fn get(&self) -> Res<&T> {
         if self.0.is_null() || !self.0.is_aligned() {
             return Err(Code::INVALID_VALUE);
@@ -55,6 +59,9 @@ impl<T: Object> In<T> {
         let tag = unsafe { (*self.0.cast::<Tag>()).0.load(Ordering::Relaxed) };
         if tag != T::TAG {
             return Err(Code::INVALID_VALUE);
+        }
+        if !T::SURVIVES_FORK {
+            fork::require_none()?;
         }
         // SAFETY: the tag says that a live `T` is here.
         Ok(unsafe { &*self.0 })

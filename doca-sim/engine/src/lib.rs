@@ -26,6 +26,7 @@ pub mod dma;
 pub mod entry;
 pub mod fabric;
 pub mod fault;
+mod fork;
 pub mod inventory;
 mod lock;
 pub mod log;

@@ -7,6 +7,7 @@ use super::region::{self, Memory, RegionId};
 use super::shm::{Segment, Shared, os};
 use super::{ProcId, clock};
 use crate::code::{Code, Res};
+use crate::fork;
 use std::collections::HashMap;
 use std::fs::File;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
@@ -82,7 +83,6 @@ struct Local {
 /// descriptor leads to the process that published the adapter and not to a successor.
 static TOKEN: [AtomicU64; 2] = [AtomicU64::new(0), AtomicU64::new(0)];
 static LOCAL: OnceLock<Res<Local>> = OnceLock::new();
-static FORKED: AtomicBool = AtomicBool::new(false);
 static PEERS: Mutex<Option<HashMap<ProcId, Weak<Process>>>> = Mutex::new(None);
 
 /// This process, joining the network at the first call. A forked child is refused: the adapter is its parent's.
@@ -96,12 +96,7 @@ pub fn network() -> Res<&'static Network> {
 }
 
 fn own() -> Res<&'static Local> {
-    if FORKED.load(SeqCst) {
-        crate::log::error!(
-            "this process was forked from one that uses DOCA; DOCA objects do not survive fork()"
-        );
-        return Err(Code::BAD_STATE);
-    }
+    fork::require_none()?;
     LOCAL.get_or_init(join).as_ref().map_err(|code| *code)
 }
 
@@ -129,11 +124,9 @@ fn join() -> Res<Local> {
     // Peers may read and write this process's registered memory, which Yama would otherwise reserve for parents.
     // SAFETY: plain system call; EINVAL where Yama is absent is fine.
     unsafe { libc::prctl(libc::PR_SET_PTRACER, libc::PR_SET_PTRACER_ANY, 0, 0, 0) };
-    // SAFETY: the handlers only touch statics.
-    unsafe {
-        libc::pthread_atfork(None, None, Some(after_fork));
-        libc::atexit(at_exit);
-    }
+    fork::watch();
+    // SAFETY: the handler only touches statics.
+    unsafe { libc::atexit(at_exit) };
 
     let published = format!(
         "{} {} {:x} {:x} {}\n",
@@ -158,10 +151,6 @@ fn join() -> Res<Local> {
         contexts: Mutex::new(vec![0; MAX_CONTEXTS]),
         claim: Mutex::new(Some(claim)),
     })
-}
-
-extern "C" fn after_fork() {
-    FORKED.store(true, SeqCst);
 }
 
 extern "C" fn at_exit() {

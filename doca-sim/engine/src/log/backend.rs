@@ -61,6 +61,7 @@ pub struct Backend {
 // SAFETY: `repr(C)`, and the tag comes first.
 unsafe impl Object for Backend {
     const TAG: u32 = u32::from_le_bytes(*b"logb");
+    const SURVIVES_FORK: bool = true;
 }
 
 impl Backend {
