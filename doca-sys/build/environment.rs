@@ -22,6 +22,7 @@ pub(crate) const VARIABLES: &[&str] = &[
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Library {
     Common,
+    Comch,
     Rdma,
     Sta,
 }
@@ -31,6 +32,7 @@ impl Library {
     pub(crate) fn modules(self) -> &'static [&'static str] {
         match self {
             Library::Common => &["doca-common", "doca"],
+            Library::Comch => &["doca-comch", "doca"],
             Library::Rdma => &["doca-rdma", "doca"],
             Library::Sta => &["doca-sta"],
         }
@@ -40,6 +42,7 @@ impl Library {
     pub(crate) fn wrapper(self) -> (&'static str, &'static str) {
         match self {
             Library::Common => ("common.h", include_str!("../wrapper/common.h")),
+            Library::Comch => ("comch.h", include_str!("../wrapper/comch.h")),
             Library::Rdma => ("rdma.h", include_str!("../wrapper/rdma.h")),
             Library::Sta => ("sta.h", include_str!("../wrapper/sta.h")),
         }
@@ -60,6 +63,8 @@ pub(crate) struct Environment {
     pub(crate) arch: String,
     /// Where NVIDIA's documentation installs DOCA.
     pub(crate) documented_prefix: PathBuf,
+    /// Bind `libdoca_comch`.
+    pub(crate) comch: bool,
     /// Bind `libdoca_rdma`.
     pub(crate) rdma: bool,
     /// Bind `libdoca_sta`, which stands on the RDMA substrate.
@@ -74,6 +79,7 @@ impl Environment {
             variables: VARIABLES.iter().filter_map(|&name| Some((name, read(name)?))).collect(),
             arch: read("CARGO_CFG_TARGET_ARCH").unwrap_or_default(),
             documented_prefix: PathBuf::from("/opt/mellanox/doca"),
+            comch: read("CARGO_FEATURE_COMCH").is_some(),
             rdma: read("CARGO_FEATURE_RDMA").is_some() || read("CARGO_FEATURE_STA").is_some(),
             sta: read("CARGO_FEATURE_STA").is_some(),
         }
@@ -87,6 +93,9 @@ impl Environment {
     /// The libraries that the features ask for; one that stands on another comes first, as linkers want it.
     pub(crate) fn libraries(&self) -> Vec<Library> {
         let mut libraries = Vec::new();
+        if self.comch {
+            libraries.push(Library::Comch);
+        }
         if self.sta {
             libraries.push(Library::Sta);
         }

@@ -47,6 +47,7 @@ pub(crate) fn metadata(sdk: &Sdk, bindings: &str) -> Vec<(String, String)> {
         fact("LIBDIR", joined(&sdk.library_dirs)),
         fact("LINK_ARGS", sdk.link_args().collect::<Vec<_>>().join(" ")),
         fact("SIM", u8::from(sdk.chosen.simulator)),
+        fact("HAS_COMCH", u8::from(sdk.comch)),
         fact("HAS_RDMA", u8::from(sdk.rdma)),
         fact("HAS_STA", u8::from(sdk.sta)),
     ];
@@ -58,7 +59,7 @@ pub(crate) fn metadata(sdk: &Sdk, bindings: &str) -> Vec<(String, String)> {
 pub(crate) fn documented(bindings: &str) -> Vec<(String, String)> {
     let texts = ["VERSION", "VERSION_FULL", "PREFIX", "MODULES", "INCLUDE", "LIBDIR", "LINK_ARGS"];
     let mut facts: Vec<_> = texts.map(|key| fact(key, "")).into();
-    facts.extend([fact("SIM", 0), fact("HAS_RDMA", 1), fact("HAS_STA", 1)]);
+    facts.extend([fact("SIM", 0), fact("HAS_COMCH", 1), fact("HAS_RDMA", 1), fact("HAS_STA", 1)]);
     facts.extend(optional(bindings));
     facts
 }

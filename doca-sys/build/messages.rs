@@ -219,7 +219,7 @@ fn not_found(libraries: &[Library], arch: &str, places: &[Place]) -> Report {
             looked.push(format!("  (it has DOCA for {other}, but the target is {arch})"));
             cure.push(format!("the prefix of {origin} is for {other}: install DOCA for {arch}"));
         }
-        for module in ["doca-rdma", "doca-sta"].into_iter().filter(|module| place.has(module)) {
+        for module in ["doca-comch", "doca-rdma", "doca-sta"].into_iter().filter(|module| place.has(module)) {
             looked.push(format!("  (it has {module}, but not the doca-common that {module} stands on)"));
         }
     }

@@ -114,6 +114,7 @@ pub(crate) struct Sdk {
     /// The modules that were linked, the most dependent first.
     pub(crate) modules: Vec<&'static str>,
     pub(crate) version: Version,
+    pub(crate) comch: bool,
     pub(crate) rdma: bool,
     pub(crate) sta: bool,
     /// Where DOCA's headers are.
@@ -195,6 +196,7 @@ pub(crate) fn find(env: &Environment) -> Result<Sdk, Failure> {
     );
     watched.retain(|file| file.is_file());
     Ok(Sdk {
+        comch: env.libraries().contains(&Library::Comch),
         rdma: env.libraries().contains(&Library::Rdma),
         sta: env.libraries().contains(&Library::Sta),
         cflags: tool.words("--cflags", &modules)?,

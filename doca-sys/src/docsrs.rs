@@ -3876,3 +3876,775 @@ unsafe extern "C" {
         task: *mut *mut doca_sta_producer_task_send,
     ) -> doca_error_t;
 }
+#[repr(C)]
+#[derive(Debug, Copy, Clone)]
+pub struct doca_comch_connection {
+    _unused: [u8; 0],
+}
+#[repr(C)]
+#[derive(Debug, Copy, Clone)]
+pub struct doca_comch_server {
+    _unused: [u8; 0],
+}
+#[repr(C)]
+#[derive(Debug, Copy, Clone)]
+pub struct doca_comch_client {
+    _unused: [u8; 0],
+}
+#[repr(C)]
+#[derive(Debug, Copy, Clone)]
+pub struct doca_comch_task_send {
+    _unused: [u8; 0],
+}
+#[repr(C)]
+#[derive(Debug, Copy, Clone)]
+pub struct doca_comch_event_msg_recv {
+    _unused: [u8; 0],
+}
+#[repr(C)]
+#[derive(Debug, Copy, Clone)]
+pub struct doca_comch_event_connection_status_changed {
+    _unused: [u8; 0],
+}
+#[repr(C)]
+#[derive(Debug, Copy, Clone)]
+pub struct doca_comch_event_consumer {
+    _unused: [u8; 0],
+}
+impl doca_comch_counter {
+    pub const DOCA_COMCH_COUNTER_SENT_MESSAGES: doca_comch_counter = doca_comch_counter(
+        1,
+    );
+    pub const DOCA_COMCH_COUNTER_SENT_BYTES: doca_comch_counter = doca_comch_counter(2);
+    pub const DOCA_COMCH_COUNTER_RECV_MESSAGES: doca_comch_counter = doca_comch_counter(
+        3,
+    );
+    pub const DOCA_COMCH_COUNTER_RECV_BYTES: doca_comch_counter = doca_comch_counter(4);
+}
+#[repr(transparent)]
+#[derive(Debug, Copy, Clone, Hash, PartialEq, Eq)]
+pub struct doca_comch_counter(pub ::std::os::raw::c_uint);
+pub type doca_comch_task_send_completion_cb_t = ::std::option::Option<
+    unsafe extern "C" fn(
+        arg1: *mut doca_comch_task_send,
+        arg2: doca_data,
+        arg3: doca_data,
+    ),
+>;
+pub type doca_comch_event_msg_recv_cb_t = ::std::option::Option<
+    unsafe extern "C" fn(
+        arg1: *mut doca_comch_event_msg_recv,
+        arg2: *mut u8,
+        arg3: u32,
+        arg4: *mut doca_comch_connection,
+    ),
+>;
+pub type doca_comch_event_connection_status_changed_cb_t = ::std::option::Option<
+    unsafe extern "C" fn(
+        arg1: *mut doca_comch_event_connection_status_changed,
+        arg2: *mut doca_comch_connection,
+        arg3: u8,
+    ),
+>;
+pub type doca_comch_event_consumer_cb_t = ::std::option::Option<
+    unsafe extern "C" fn(
+        arg1: *mut doca_comch_event_consumer,
+        arg2: *mut doca_comch_connection,
+        arg3: u32,
+    ),
+>;
+unsafe extern "C" {
+    pub fn doca_comch_connection_set_user_data(
+        connection: *mut doca_comch_connection,
+        user_data: doca_data,
+    ) -> doca_error_t;
+}
+unsafe extern "C" {
+    pub fn doca_comch_connection_get_user_data(
+        connection: *const doca_comch_connection,
+    ) -> doca_data;
+}
+unsafe extern "C" {
+    pub fn doca_comch_server_get_server_ctx(
+        connection: *const doca_comch_connection,
+    ) -> *mut doca_comch_server;
+}
+unsafe extern "C" {
+    pub fn doca_comch_client_get_client_ctx(
+        connection: *const doca_comch_connection,
+    ) -> *mut doca_comch_client;
+}
+unsafe extern "C" {
+    pub fn doca_comch_cap_get_max_name_len(
+        devinfo: *const doca_devinfo,
+        max_name_len: *mut u32,
+    ) -> doca_error_t;
+}
+unsafe extern "C" {
+    pub fn doca_comch_cap_get_max_msg_size(
+        devinfo: *const doca_devinfo,
+        size: *mut u32,
+    ) -> doca_error_t;
+}
+unsafe extern "C" {
+    pub fn doca_comch_cap_get_max_recv_queue_size(
+        devinfo: *const doca_devinfo,
+        size: *mut u32,
+    ) -> doca_error_t;
+}
+unsafe extern "C" {
+    pub fn doca_comch_cap_get_max_clients(
+        devinfo: *const doca_devinfo,
+        num_clients: *mut u32,
+    ) -> doca_error_t;
+}
+unsafe extern "C" {
+    pub fn doca_comch_server_create(
+        dev: *mut doca_dev,
+        repr: *mut doca_dev_rep,
+        name: *const ::std::os::raw::c_char,
+        comch_server: *mut *mut doca_comch_server,
+    ) -> doca_error_t;
+}
+unsafe extern "C" {
+    pub fn doca_comch_server_destroy(
+        comch_server: *mut doca_comch_server,
+    ) -> doca_error_t;
+}
+unsafe extern "C" {
+    pub fn doca_comch_cap_server_is_supported(
+        devinfo: *const doca_devinfo,
+    ) -> doca_error_t;
+}
+unsafe extern "C" {
+    pub fn doca_comch_server_set_max_msg_size(
+        comch_server: *mut doca_comch_server,
+        size: u32,
+    ) -> doca_error_t;
+}
+unsafe extern "C" {
+    pub fn doca_comch_server_get_max_msg_size(
+        comch_server: *const doca_comch_server,
+        size: *mut u32,
+    ) -> doca_error_t;
+}
+unsafe extern "C" {
+    pub fn doca_comch_server_set_recv_queue_size(
+        comch_server: *mut doca_comch_server,
+        size: u32,
+    ) -> doca_error_t;
+}
+unsafe extern "C" {
+    pub fn doca_comch_server_get_recv_queue_size(
+        comch_server: *const doca_comch_server,
+        size: *mut u32,
+    ) -> doca_error_t;
+}
+unsafe extern "C" {
+    pub fn doca_comch_server_get_device(
+        comch_server: *const doca_comch_server,
+        dev: *mut *mut doca_dev,
+    ) -> doca_error_t;
+}
+unsafe extern "C" {
+    pub fn doca_comch_server_get_device_rep(
+        comch_server: *const doca_comch_server,
+        rep: *mut *mut doca_dev_rep,
+    ) -> doca_error_t;
+}
+unsafe extern "C" {
+    pub fn doca_comch_server_as_ctx(
+        comch_server: *mut doca_comch_server,
+    ) -> *mut doca_ctx;
+}
+unsafe extern "C" {
+    pub fn doca_comch_server_disconnect(
+        comch_server: *mut doca_comch_server,
+        connection: *mut doca_comch_connection,
+    ) -> doca_error_t;
+}
+unsafe extern "C" {
+    pub fn doca_comch_client_create(
+        dev: *mut doca_dev,
+        name: *const ::std::os::raw::c_char,
+        comch_client: *mut *mut doca_comch_client,
+    ) -> doca_error_t;
+}
+unsafe extern "C" {
+    pub fn doca_comch_client_destroy(
+        comch_client: *mut doca_comch_client,
+    ) -> doca_error_t;
+}
+unsafe extern "C" {
+    pub fn doca_comch_cap_client_is_supported(
+        devinfo: *const doca_devinfo,
+    ) -> doca_error_t;
+}
+unsafe extern "C" {
+    pub fn doca_comch_client_set_max_msg_size(
+        comch_client: *mut doca_comch_client,
+        size: u32,
+    ) -> doca_error_t;
+}
+unsafe extern "C" {
+    pub fn doca_comch_client_get_max_msg_size(
+        comch_client: *const doca_comch_client,
+        size: *mut u32,
+    ) -> doca_error_t;
+}
+unsafe extern "C" {
+    pub fn doca_comch_client_set_recv_queue_size(
+        comch_client: *mut doca_comch_client,
+        size: u32,
+    ) -> doca_error_t;
+}
+unsafe extern "C" {
+    pub fn doca_comch_client_get_recv_queue_size(
+        comch_client: *const doca_comch_client,
+        size: *mut u32,
+    ) -> doca_error_t;
+}
+unsafe extern "C" {
+    pub fn doca_comch_client_get_device(
+        comch_client: *const doca_comch_client,
+        dev: *mut *mut doca_dev,
+    ) -> doca_error_t;
+}
+unsafe extern "C" {
+    pub fn doca_comch_client_as_ctx(
+        comch_client: *mut doca_comch_client,
+    ) -> *mut doca_ctx;
+}
+unsafe extern "C" {
+    pub fn doca_comch_client_get_connection(
+        comch_client: *const doca_comch_client,
+        connection: *mut *mut doca_comch_connection,
+    ) -> doca_error_t;
+}
+unsafe extern "C" {
+    pub fn doca_comch_cap_get_max_send_tasks(
+        devinfo: *const doca_devinfo,
+        max_send_tasks: *mut u32,
+    ) -> doca_error_t;
+}
+unsafe extern "C" {
+    pub fn doca_comch_server_task_send_set_conf(
+        comch_server: *mut doca_comch_server,
+        task_completion_cb: doca_comch_task_send_completion_cb_t,
+        task_error_cb: doca_comch_task_send_completion_cb_t,
+        num_send_tasks: u32,
+    ) -> doca_error_t;
+}
+unsafe extern "C" {
+    pub fn doca_comch_client_task_send_set_conf(
+        comch_client: *mut doca_comch_client,
+        task_completion_cb: doca_comch_task_send_completion_cb_t,
+        task_error_cb: doca_comch_task_send_completion_cb_t,
+        num_send_tasks: u32,
+    ) -> doca_error_t;
+}
+unsafe extern "C" {
+    pub fn doca_comch_server_task_send_alloc_init(
+        comch_server: *mut doca_comch_server,
+        peer: *mut doca_comch_connection,
+        msg: *const ::std::os::raw::c_void,
+        len: u32,
+        task: *mut *mut doca_comch_task_send,
+    ) -> doca_error_t;
+}
+unsafe extern "C" {
+    pub fn doca_comch_client_task_send_alloc_init(
+        comch_client: *mut doca_comch_client,
+        peer: *mut doca_comch_connection,
+        msg: *const ::std::os::raw::c_void,
+        len: u32,
+        task: *mut *mut doca_comch_task_send,
+    ) -> doca_error_t;
+}
+unsafe extern "C" {
+    pub fn doca_comch_task_send_as_task(
+        task: *mut doca_comch_task_send,
+    ) -> *mut doca_task;
+}
+unsafe extern "C" {
+    pub fn doca_comch_server_event_msg_recv_register(
+        comch_server: *mut doca_comch_server,
+        recv_event_cb: doca_comch_event_msg_recv_cb_t,
+    ) -> doca_error_t;
+}
+unsafe extern "C" {
+    pub fn doca_comch_client_event_msg_recv_register(
+        comch_client: *mut doca_comch_client,
+        recv_event_cb: doca_comch_event_msg_recv_cb_t,
+    ) -> doca_error_t;
+}
+unsafe extern "C" {
+    pub fn doca_comch_server_event_connection_status_changed_register(
+        comch_server: *mut doca_comch_server,
+        connect_event_cb: doca_comch_event_connection_status_changed_cb_t,
+        disconnect_event_cb: doca_comch_event_connection_status_changed_cb_t,
+    ) -> doca_error_t;
+}
+unsafe extern "C" {
+    pub fn doca_comch_connection_update_info(
+        comch_connection: *mut doca_comch_connection,
+    ) -> doca_error_t;
+}
+unsafe extern "C" {
+    pub fn doca_comch_connection_get_counter(
+        comch_connection: *const doca_comch_connection,
+        counter_type: doca_comch_counter,
+        counter_value: *mut u64,
+    ) -> doca_error_t;
+}
+unsafe extern "C" {
+    pub fn doca_comch_server_event_consumer_register(
+        comch_server: *mut doca_comch_server,
+        new_consumer_event_cb: doca_comch_event_consumer_cb_t,
+        expired_consumer_event_cb: doca_comch_event_consumer_cb_t,
+    ) -> doca_error_t;
+}
+unsafe extern "C" {
+    pub fn doca_comch_client_event_consumer_register(
+        comch_client: *mut doca_comch_client,
+        new_consumer_event_cb: doca_comch_event_consumer_cb_t,
+        expired_consumer_event_cb: doca_comch_event_consumer_cb_t,
+    ) -> doca_error_t;
+}
+#[repr(C)]
+#[derive(Debug, Copy, Clone)]
+pub struct doca_dpa_thread {
+    _unused: [u8; 0],
+}
+#[repr(C)]
+#[derive(Debug, Copy, Clone)]
+pub struct doca_comch_consumer {
+    _unused: [u8; 0],
+}
+#[repr(C)]
+#[derive(Debug, Copy, Clone)]
+pub struct doca_comch_consumer_completion {
+    _unused: [u8; 0],
+}
+#[repr(C)]
+#[derive(Debug, Copy, Clone)]
+pub struct doca_comch_consumer_task_post_recv {
+    _unused: [u8; 0],
+}
+pub type doca_dpa_dev_comch_consumer_completion_t = u64;
+pub type doca_dpa_dev_comch_consumer_t = u64;
+pub type doca_comch_consumer_task_post_recv_completion_cb_t = ::std::option::Option<
+    unsafe extern "C" fn(
+        arg1: *mut doca_comch_consumer_task_post_recv,
+        arg2: doca_data,
+        arg3: doca_data,
+    ),
+>;
+unsafe extern "C" {
+    pub fn doca_comch_consumer_create(
+        comch_connection: *mut doca_comch_connection,
+        buf_mmap: *mut doca_mmap,
+        consumer: *mut *mut doca_comch_consumer,
+    ) -> doca_error_t;
+}
+unsafe extern "C" {
+    pub fn doca_comch_consumer_destroy(
+        consumer: *mut doca_comch_consumer,
+    ) -> doca_error_t;
+}
+unsafe extern "C" {
+    pub fn doca_comch_consumer_cap_is_supported(
+        devinfo: *const doca_devinfo,
+    ) -> doca_error_t;
+}
+unsafe extern "C" {
+    pub fn doca_comch_consumer_get_id(
+        consumer: *const doca_comch_consumer,
+        id: *mut u32,
+    ) -> doca_error_t;
+}
+unsafe extern "C" {
+    pub fn doca_comch_consumer_cap_get_max_num_tasks(
+        devinfo: *const doca_devinfo,
+        max_num_tasks: *mut u32,
+    ) -> doca_error_t;
+}
+unsafe extern "C" {
+    pub fn doca_comch_consumer_cap_get_max_buf_size(
+        devinfo: *const doca_devinfo,
+        max_buf_size: *mut u32,
+    ) -> doca_error_t;
+}
+unsafe extern "C" {
+    pub fn doca_comch_consumer_cap_get_max_buf_list_len(
+        devinfo: *const doca_devinfo,
+        max_buf_list_len: *mut u32,
+    ) -> doca_error_t;
+}
+unsafe extern "C" {
+    pub fn doca_comch_consumer_cap_get_max_consumers(
+        devinfo: *const doca_devinfo,
+        max_consumers: *mut u32,
+    ) -> doca_error_t;
+}
+unsafe extern "C" {
+    pub fn doca_comch_consumer_cap_get_max_imm_data_len(
+        devinfo: *const doca_devinfo,
+        max_imm_data_len: *mut u32,
+    ) -> doca_error_t;
+}
+unsafe extern "C" {
+    pub fn doca_comch_consumer_get_imm_data_len(
+        consumer: *const doca_comch_consumer,
+        imm_data_len: *mut u32,
+    ) -> doca_error_t;
+}
+unsafe extern "C" {
+    pub fn doca_comch_consumer_set_imm_data_len(
+        consumer: *mut doca_comch_consumer,
+        imm_data_len: u32,
+    ) -> doca_error_t;
+}
+unsafe extern "C" {
+    pub fn doca_comch_consumer_as_ctx(
+        consumer: *mut doca_comch_consumer,
+    ) -> *mut doca_ctx;
+}
+unsafe extern "C" {
+    pub fn doca_comch_consumer_completion_create(
+        consumer_comp: *mut *mut doca_comch_consumer_completion,
+    ) -> doca_error_t;
+}
+unsafe extern "C" {
+    pub fn doca_comch_consumer_completion_set_dpa_thread(
+        consumer_comp: *mut doca_comch_consumer_completion,
+        dpa_thread: *mut doca_dpa_thread,
+    ) -> doca_error_t;
+}
+unsafe extern "C" {
+    pub fn doca_comch_consumer_completion_destroy(
+        consumer_comp: *mut doca_comch_consumer_completion,
+    ) -> doca_error_t;
+}
+unsafe extern "C" {
+    pub fn doca_comch_consumer_completion_start(
+        consumer_comp: *mut doca_comch_consumer_completion,
+    ) -> doca_error_t;
+}
+unsafe extern "C" {
+    pub fn doca_comch_consumer_completion_stop(
+        consumer_comp: *mut doca_comch_consumer_completion,
+    ) -> doca_error_t;
+}
+unsafe extern "C" {
+    pub fn doca_comch_consumer_completion_get_dpa_handle(
+        consumer_comp: *mut doca_comch_consumer_completion,
+        consumer_comp_handle: *mut doca_dpa_dev_comch_consumer_completion_t,
+    ) -> doca_error_t;
+}
+unsafe extern "C" {
+    pub fn doca_comch_consumer_completion_set_max_num_consumers(
+        consumer_comp: *mut doca_comch_consumer_completion,
+        max_num_consumers: u32,
+    ) -> doca_error_t;
+}
+unsafe extern "C" {
+    pub fn doca_comch_consumer_completion_get_max_num_consumers(
+        consumer_comp: *const doca_comch_consumer_completion,
+        max_num_consumers: *mut u32,
+    ) -> doca_error_t;
+}
+unsafe extern "C" {
+    pub fn doca_comch_consumer_completion_set_max_num_recv(
+        consumer_comp: *mut doca_comch_consumer_completion,
+        max_num_recv: u32,
+    ) -> doca_error_t;
+}
+unsafe extern "C" {
+    pub fn doca_comch_consumer_completion_get_max_num_recv(
+        consumer_comp: *const doca_comch_consumer_completion,
+        max_num_recv: *mut u32,
+    ) -> doca_error_t;
+}
+unsafe extern "C" {
+    pub fn doca_comch_consumer_completion_set_imm_data_len(
+        consumer_comp: *mut doca_comch_consumer_completion,
+        imm_data_len: u32,
+    ) -> doca_error_t;
+}
+unsafe extern "C" {
+    pub fn doca_comch_consumer_completion_get_imm_data_len(
+        consumer_comp: *const doca_comch_consumer_completion,
+        imm_data_len: *mut u32,
+    ) -> doca_error_t;
+}
+unsafe extern "C" {
+    pub fn doca_comch_consumer_set_dev_max_num_recv(
+        consumer: *mut doca_comch_consumer,
+        dev_num_recv: u32,
+    ) -> doca_error_t;
+}
+unsafe extern "C" {
+    pub fn doca_comch_consumer_set_completion(
+        consumer: *mut doca_comch_consumer,
+        consumer_comp: *mut doca_comch_consumer_completion,
+        user_data: u32,
+    ) -> doca_error_t;
+}
+unsafe extern "C" {
+    pub fn doca_comch_consumer_get_dpa_handle(
+        consumer: *mut doca_comch_consumer,
+        dpa_consumer: *mut doca_dpa_dev_comch_consumer_t,
+    ) -> doca_error_t;
+}
+unsafe extern "C" {
+    pub fn doca_comch_consumer_task_post_recv_set_conf(
+        consumer: *mut doca_comch_consumer,
+        task_completion_cb: doca_comch_consumer_task_post_recv_completion_cb_t,
+        task_error_cb: doca_comch_consumer_task_post_recv_completion_cb_t,
+        num_post_recv_tasks: u32,
+    ) -> doca_error_t;
+}
+unsafe extern "C" {
+    pub fn doca_comch_consumer_task_post_recv_alloc_init(
+        consumer: *mut doca_comch_consumer,
+        buf: *mut doca_buf,
+        task: *mut *mut doca_comch_consumer_task_post_recv,
+    ) -> doca_error_t;
+}
+unsafe extern "C" {
+    pub fn doca_comch_consumer_task_post_recv_get_buf(
+        task: *const doca_comch_consumer_task_post_recv,
+    ) -> *mut doca_buf;
+}
+unsafe extern "C" {
+    pub fn doca_comch_consumer_task_post_recv_set_buf(
+        task: *mut doca_comch_consumer_task_post_recv,
+        buf: *mut doca_buf,
+    );
+}
+unsafe extern "C" {
+    pub fn doca_comch_consumer_task_post_recv_get_producer_id(
+        task: *const doca_comch_consumer_task_post_recv,
+    ) -> u32;
+}
+unsafe extern "C" {
+    pub fn doca_comch_consumer_task_post_recv_get_imm_data(
+        task: *const doca_comch_consumer_task_post_recv,
+    ) -> *const u8;
+}
+unsafe extern "C" {
+    pub fn doca_comch_consumer_task_post_recv_get_imm_data_len(
+        task: *const doca_comch_consumer_task_post_recv,
+    ) -> u32;
+}
+unsafe extern "C" {
+    pub fn doca_comch_consumer_task_post_recv_as_task(
+        task: *mut doca_comch_consumer_task_post_recv,
+    ) -> *mut doca_task;
+}
+#[repr(C)]
+#[derive(Debug, Copy, Clone)]
+pub struct doca_comch_producer {
+    _unused: [u8; 0],
+}
+#[repr(C)]
+#[derive(Debug, Copy, Clone)]
+pub struct doca_comch_producer_task_send {
+    _unused: [u8; 0],
+}
+pub type doca_dpa_dev_comch_producer_t = u64;
+pub type doca_comch_producer_task_send_completion_cb_t = ::std::option::Option<
+    unsafe extern "C" fn(
+        arg1: *mut doca_comch_producer_task_send,
+        arg2: doca_data,
+        arg3: doca_data,
+    ),
+>;
+unsafe extern "C" {
+    pub fn doca_comch_producer_create(
+        comch_connection: *mut doca_comch_connection,
+        producer: *mut *mut doca_comch_producer,
+    ) -> doca_error_t;
+}
+unsafe extern "C" {
+    pub fn doca_comch_producer_destroy(
+        producer: *mut doca_comch_producer,
+    ) -> doca_error_t;
+}
+unsafe extern "C" {
+    pub fn doca_comch_producer_cap_is_supported(
+        devinfo: *const doca_devinfo,
+    ) -> doca_error_t;
+}
+unsafe extern "C" {
+    pub fn doca_comch_producer_get_id(
+        producer: *const doca_comch_producer,
+        id: *mut u32,
+    ) -> doca_error_t;
+}
+unsafe extern "C" {
+    pub fn doca_comch_producer_cap_get_max_num_tasks(
+        devinfo: *const doca_devinfo,
+        max_num_tasks: *mut u32,
+    ) -> doca_error_t;
+}
+unsafe extern "C" {
+    pub fn doca_comch_producer_cap_get_max_buf_size(
+        devinfo: *const doca_devinfo,
+        max_buf_size: *mut u32,
+    ) -> doca_error_t;
+}
+unsafe extern "C" {
+    pub fn doca_comch_producer_cap_get_max_buf_list_len(
+        devinfo: *const doca_devinfo,
+        max_buf_list_len: *mut u32,
+    ) -> doca_error_t;
+}
+unsafe extern "C" {
+    pub fn doca_comch_producer_cap_get_max_producers(
+        devinfo: *const doca_devinfo,
+        max_producers: *mut u32,
+    ) -> doca_error_t;
+}
+unsafe extern "C" {
+    pub fn doca_comch_producer_as_ctx(
+        producer: *mut doca_comch_producer,
+    ) -> *mut doca_ctx;
+}
+unsafe extern "C" {
+    pub fn doca_comch_producer_set_dev_max_num_send(
+        producer: *mut doca_comch_producer,
+        dev_num_send: u32,
+    ) -> doca_error_t;
+}
+unsafe extern "C" {
+    pub fn doca_comch_producer_dpa_completion_attach(
+        producer: *mut doca_comch_producer,
+        dpa_comp: *mut doca_dpa_completion,
+    ) -> doca_error_t;
+}
+unsafe extern "C" {
+    pub fn doca_comch_producer_get_dpa_handle(
+        producer: *mut doca_comch_producer,
+        dpa_producer: *mut doca_dpa_dev_comch_producer_t,
+    ) -> doca_error_t;
+}
+unsafe extern "C" {
+    pub fn doca_comch_producer_task_send_set_conf(
+        producer: *mut doca_comch_producer,
+        task_completion_cb: doca_comch_producer_task_send_completion_cb_t,
+        task_error_cb: doca_comch_producer_task_send_completion_cb_t,
+        num_send_tasks: u32,
+    ) -> doca_error_t;
+}
+unsafe extern "C" {
+    pub fn doca_comch_producer_task_send_alloc_init(
+        producer: *mut doca_comch_producer,
+        buf: *const doca_buf,
+        imm_data: *mut u8,
+        imm_data_len: u32,
+        consumer_id: u32,
+        task: *mut *mut doca_comch_producer_task_send,
+    ) -> doca_error_t;
+}
+unsafe extern "C" {
+    pub fn doca_comch_producer_task_send_get_buf(
+        task: *const doca_comch_producer_task_send,
+    ) -> *const doca_buf;
+}
+unsafe extern "C" {
+    pub fn doca_comch_producer_task_send_set_buf(
+        task: *mut doca_comch_producer_task_send,
+        buf: *const doca_buf,
+    );
+}
+unsafe extern "C" {
+    pub fn doca_comch_producer_task_send_get_consumer_id(
+        task: *const doca_comch_producer_task_send,
+    ) -> u32;
+}
+unsafe extern "C" {
+    pub fn doca_comch_producer_task_send_set_consumer_id(
+        task: *mut doca_comch_producer_task_send,
+        consumer_id: u32,
+    );
+}
+unsafe extern "C" {
+    pub fn doca_comch_producer_task_send_get_imm_data(
+        task: *const doca_comch_producer_task_send,
+    ) -> *mut u8;
+}
+unsafe extern "C" {
+    pub fn doca_comch_producer_task_send_get_imm_data_len(
+        task: *const doca_comch_producer_task_send,
+    ) -> u32;
+}
+unsafe extern "C" {
+    pub fn doca_comch_producer_task_send_set_imm_data(
+        task: *mut doca_comch_producer_task_send,
+        imm_data: *mut u8,
+        imm_data_len: u32,
+    );
+}
+unsafe extern "C" {
+    pub fn doca_comch_producer_task_send_as_task(
+        task: *mut doca_comch_producer_task_send,
+    ) -> *mut doca_task;
+}
+#[repr(C)]
+#[derive(Debug, Copy, Clone)]
+pub struct doca_comch_msgq {
+    _unused: [u8; 0],
+}
+unsafe extern "C" {
+    pub fn doca_comch_msgq_create(
+        dev: *mut doca_dev,
+        msgq: *mut *mut doca_comch_msgq,
+    ) -> doca_error_t;
+}
+unsafe extern "C" {
+    pub fn doca_comch_msgq_destroy(msgq: *mut doca_comch_msgq) -> doca_error_t;
+}
+unsafe extern "C" {
+    pub fn doca_comch_msgq_set_dpa_consumer(
+        msgq: *mut doca_comch_msgq,
+        dpa: *mut doca_dpa,
+    ) -> doca_error_t;
+}
+unsafe extern "C" {
+    pub fn doca_comch_msgq_set_max_num_consumers(
+        msgq: *mut doca_comch_msgq,
+        max_num_consumers: u32,
+    ) -> doca_error_t;
+}
+unsafe extern "C" {
+    pub fn doca_comch_msgq_set_dpa_producer(
+        msgq: *mut doca_comch_msgq,
+        dpa: *mut doca_dpa,
+    ) -> doca_error_t;
+}
+unsafe extern "C" {
+    pub fn doca_comch_msgq_set_max_num_producers(
+        msgq: *mut doca_comch_msgq,
+        max_num_producers: u32,
+    ) -> doca_error_t;
+}
+unsafe extern "C" {
+    pub fn doca_comch_msgq_start(msgq: *mut doca_comch_msgq) -> doca_error_t;
+}
+unsafe extern "C" {
+    pub fn doca_comch_msgq_stop(msgq: *mut doca_comch_msgq) -> doca_error_t;
+}
+unsafe extern "C" {
+    pub fn doca_comch_msgq_consumer_create(
+        msgq: *mut doca_comch_msgq,
+        consumer: *mut *mut doca_comch_consumer,
+    ) -> doca_error_t;
+}
+unsafe extern "C" {
+    pub fn doca_comch_msgq_producer_create(
+        msgq: *mut doca_comch_msgq,
+        producer: *mut *mut doca_comch_producer,
+    ) -> doca_error_t;
+}

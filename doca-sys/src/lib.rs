@@ -37,7 +37,8 @@
 //!
 //! # Features
 //!
-//! `rdma` adds `libdoca_rdma` and the RDMA bridge of `libdoca_common`; `sta` adds `libdoca_sta` to both.
+//! `rdma` adds `libdoca_rdma` and the RDMA bridge of `libdoca_common`; `sta` adds `libdoca_sta` to both; `comch` adds
+//! `libdoca_comch`.
 //!
 //! # What dependants are told
 //!
@@ -51,7 +52,7 @@
 //! | `DEP_DOCA_INCLUDE`, `DEP_DOCA_LIBDIR` | directories of headers and libraries, separated by colons |
 //! | `DEP_DOCA_LINK_ARGS` | linker flags of the modules that are neither `-L` nor `-l`, mostly none |
 //! | `DEP_DOCA_SIM` | whether this is the simulator |
-//! | `DEP_DOCA_HAS_RDMA`, `DEP_DOCA_HAS_STA` | which libraries are bound |
+//! | `DEP_DOCA_HAS_COMCH`, `DEP_DOCA_HAS_RDMA`, `DEP_DOCA_HAS_STA` | which libraries are bound |
 //! | `DEP_DOCA_HAS_…` | whether the headers declare functions that not all releases have: the table of `build/facts.rs` |
 //!
 //! Link arguments do not travel: a package with binaries, tests or examples sets the run path itself, in a build

@@ -25,6 +25,9 @@ struct Row {
 /// The rows of the headers that this build binds, as far as its release has them.
 fn rows() -> Vec<Row> {
     let mut libraries = vec![Library::Common];
+    if cfg!(feature = "comch") {
+        libraries.push(Library::Comch);
+    }
     if cfg!(feature = "rdma") {
         libraries.push(Library::Rdma);
     }

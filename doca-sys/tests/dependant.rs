@@ -98,6 +98,7 @@ fn a_dependant_is_told_the_facts() {
         ("LIBDIR", prefix.libraries().display().to_string()),
         ("MODULES", "doca-rdma doca-common".to_owned()),
         ("SIM", "0".to_owned()),
+        ("HAS_COMCH", "0".to_owned()),
         ("HAS_RDMA", "1".to_owned()),
         ("HAS_STA", "0".to_owned()),
         ("HAS_BRIDGE_PREPARE_CONNECTION", "1".to_owned()),

@@ -16,7 +16,7 @@ fn documented_bindings_are_those_of_the_headers() {
     let headers = package.join("../doca-sim/include");
     let dirs = [headers.clone(), headers.join("host")];
     let flags: Vec<String> = dirs.iter().map(|dir| format!("-I{}", dir.display())).collect();
-    let libraries = [Library::Sta, Library::Rdma, Library::Common];
+    let libraries = [Library::Comch, Library::Sta, Library::Rdma, Library::Common];
     let code = bindings::generate(&libraries, &package.join("wrapper"), &flags, &dirs, false)
         .unwrap_or_else(|failure| panic!("{failure}"));
 

@@ -24,6 +24,7 @@ fn machine(variables: &[(&'static str, &Path)]) -> Environment {
         variables: all,
         arch: "x86_64".to_owned(),
         documented_prefix: PathBuf::from("/nonexistent/doca"),
+        comch: false,
         rdma: true,
         sta: false,
     }
@@ -82,6 +83,32 @@ fn features_choose_modules() {
     let sdk = found(&Environment { rdma: false, ..doca_dir(&prefix) });
     assert_eq!(sdk.modules, ["doca-common"]);
     assert!(!sdk.libs.iter().any(|word| word.contains("rdma")), "{:?}", sdk.libs);
+}
+
+#[test]
+fn comch_stands_on_the_common_library_alone() {
+    let prefix = Prefix::split("3.3.0000");
+    let env = Environment { comch: true, rdma: false, ..doca_dir(&prefix) };
+    let sdk = found(&env);
+    assert_eq!(sdk.modules, ["doca-comch", "doca-common"]);
+    assert_eq!((sdk.comch, sdk.rdma, sdk.sta), (true, false, false));
+    assert_eq!(fact(&sdk, "", "HAS_COMCH"), "1");
+    prefix.part("comch", "3.2.0000");
+    assert_says(&refused(&env), &["partial install", "doca-comch: 3.2.0"]);
+}
+
+#[test]
+fn the_umbrella_serves_comch_too() {
+    let prefix = Prefix::new("3.3.0000");
+    prefix.library("doca_common");
+    prefix.library("doca_comch");
+    prefix.module("doca", "3.3.0000", "-ldoca_comch -ldoca_common");
+    let env = Environment { comch: true, rdma: false, ..doca_dir(&prefix) };
+    assert_eq!(found(&env).modules, ["doca"]);
+    let prefix = Prefix::new("3.3.0000");
+    prefix.part("common", "3.3.0000");
+    let env = Environment { comch: true, rdma: false, ..doca_dir(&prefix) };
+    assert_says(&refused(&env), &["module doca-comch is missing", "libdoca-sdk-comch-dev"]);
 }
 
 #[test]

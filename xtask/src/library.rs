@@ -45,6 +45,12 @@ pub(crate) const ALL: &[Library] = &[
         description: "command lines of DOCA programs",
     },
     Library {
+        name: "comch",
+        headers: &["doca_comch", "doca_comch_consumer", "doca_comch_producer", "doca_comch_msgq"],
+        needs: &["common"],
+        description: "messages between host and DPU",
+    },
+    Library {
         name: "dma",
         headers: &["doca_dma"],
         needs: &["common"],

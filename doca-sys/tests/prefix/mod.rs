@@ -5,10 +5,11 @@ use std::path::{Path, PathBuf};
 use tempfile::TempDir;
 
 /// The wrapper headers, whose include lines are the headers that a whole installation has.
-const WRAPPERS: [&str; 3] = [
+const WRAPPERS: [&str; 4] = [
     include_str!("../../wrapper/common.h"),
     include_str!("../../wrapper/rdma.h"),
     include_str!("../../wrapper/sta.h"),
+    include_str!("../../wrapper/comch.h"),
 ];
 
 /// An installation in a directory of its own, gone when dropped.
@@ -46,7 +47,7 @@ impl Prefix {
     /// A whole installation with one module for each library.
     pub(crate) fn split(version: &str) -> Self {
         let prefix = Self::new(version);
-        for library in ["common", "rdma", "sta"] {
+        for library in ["common", "rdma", "sta", "comch"] {
             prefix.part(library, version);
         }
         prefix

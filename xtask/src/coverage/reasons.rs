@@ -6,6 +6,7 @@ const NO_METHOD: &[(&str, &str)] = &[
     ("doca_log", "C programs only: Rust programs write messages through the `log` facade"),
     ("doca_dma_", "C programs only: copies are for NVIDIA's progress engine samples"),
     ("doca_sta_", "later: Part C"),
+    ("doca_comch_", "later: Part D"),
     ("doca_error_", "Rust twin: `doca_common::Error` tells names and descriptions"),
     ("doca_version", "Rust twin: `doca_common::version`"),
     ("doca_buf_pool_", "Rust twin: `doca_common` buffers come from an inventory"),
@@ -29,6 +30,10 @@ const PROCESSORS: &[(&str, &str)] = &[
     ("_gpu", "GPU programs only"),
     ("_dpa", "DPA programs only"),
     ("_datapath_on_", "GPU and DPA programs only"),
+    ("doca_comch_msgq_", "DPA programs only"),
+    ("doca_comch_consumer_completion_", "DPA programs only"),
+    ("doca_comch_consumer_set_completion", "DPA programs only"),
+    ("_set_dev_max_num_", "DPA programs only"),
 ];
 
 /// Errors that the simulator has no cause for.

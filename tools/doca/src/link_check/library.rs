@@ -38,7 +38,7 @@ const ROWS: &[Row] = &[
     },
     Row { name: "argp", tables: tables!["argp"] },
     Row { name: "rdma", tables: tables!["rdma"] },
-    Row { name: "comch", tables: tables!["comch", "comch_consumer", "comch_producer"] },
+    Row { name: "comch", tables: tables!["comch", "comch_consumer", "comch_producer", "comch_msgq"] },
     Row { name: "dma", tables: tables!["dma"] },
     Row {
         name: "sta",
