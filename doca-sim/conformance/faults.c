@@ -2,6 +2,9 @@
  * Faults on request, profiles, strict mode, and GIDs that do not reach each other: each in a process of its own, because
  * all of them are read once, from the environment. What the SDK says on stderr is part of the contract.
  */
+#define _GNU_SOURCE
+#include <dlfcn.h>
+
 #include <doca_dma.h>
 #include <doca_version.h>
 
@@ -158,6 +161,19 @@ static void calls_fail(void)
 	FAILS(NO_MEMORY, doca_pe_create(&pe));
 	CHECK(pe == NULL);
 	FAILS(NO_MEMORY, doca_pe_create(&pe));
+}
+
+/* What the public libraries ask the engine for a function that it does not have. */
+static void missing_call_fails(void)
+{
+	doca_error_t (*answer)(const char *) = NULL;
+
+	*(void **)&answer = dlsym(RTLD_DEFAULT, "sim_not_supported");
+	CHECK(answer != NULL);
+	FAILS(NOT_SUPPORTED, answer("doca_sta_get_eu_name"));
+	FAILS(NOT_SUPPORTED, answer("doca_sta_get_eu_stats"));
+	FAILS(DRIVER, answer("doca_sta_get_eu_name"));
+	FAILS(NOT_SUPPORTED, answer("doca_sta_get_eu_name"));
 }
 
 static void start_refused(void)
@@ -532,6 +548,7 @@ static const struct {
 	{"reordered", reordered, FAULTS, "reorder=42", "fault on request"},
 	{"exhausted", exhausted, FAULTS, "exhaust=send:1", "fault on request"},
 	{"calls fail", calls_fail, FAULTS, "call=doca_pe_create:2:NO_MEMORY; call=doca_pe_create:3:NO_MEMORY", "call=doca_pe_create:3"},
+	{"missing call fails", missing_call_fails, FAULTS, "call=doca_sta_get_eu_name:2:DRIVER", "fault on request"},
 	{"start refused", start_refused, FAULTS, "start=doca_rdma:1:INITIALIZATION", "fault on request"},
 	{"older", older, FAULTS, "version=3.0.0058", NULL},
 	{"copy fails", copy_fails, FAULTS, "fail=memcpy:1:DRIVER", "fault on request"},

@@ -71,7 +71,7 @@ fn source(library: &Library, rows: &[Row], answers: &BTreeSet<String>) -> String
     for header in library.headers {
         c += &format!("#include <{header}.h>\n");
     }
-    c += "\nvoid sim_not_supported(const char *name);\n";
+    c += "\ndoca_error_t sim_not_supported(const char *name);\n";
     for row in rows {
         let below = format!("sim_{}", row.name);
         let answered = answers.contains(&below);
@@ -105,19 +105,20 @@ fn forward(c: &mut String, row: &Row) {
 
 /// A function that a later release of the simulator will have says so, and does nothing.
 fn refuse(c: &mut String, row: &Row) {
+    let say = format!("sim_not_supported(\"{}\");\n", row.name);
     let answer = match row.result.as_str() {
-        "void" => String::new(),
-        "doca_error_t" => "\treturn DOCA_ERROR_NOT_SUPPORTED;\n".to_owned(),
+        "void" => format!("\t{say}"),
+        "doca_error_t" => format!("\treturn {say}"),
         by_value if by_value.starts_with("union") && !by_value.ends_with('*') => {
-            format!("\treturn ({by_value}){{0}};\n")
+            format!("\t{say}\treturn ({by_value}){{0}};\n")
         }
-        _ => "\treturn 0;\n".to_owned(),
+        _ => format!("\t{say}\treturn 0;\n"),
     };
     _ = write!(c, "\n{}\n{{\n", declaration::prototype(row, ""));
     for name in declaration::parameter_names(row) {
         _ = writeln!(c, "\t(void){name};");
     }
-    _ = write!(c, "\tsim_not_supported(\"{}\");\n{answer}}}\n", row.name);
+    _ = write!(c, "{answer}}}\n");
 }
 
 /// The nodes alone: each symbol carries its own from the code. (The linker hides a symbol that has one version

@@ -77,6 +77,15 @@ mod tests {
     use super::*;
 
     #[test]
+    fn every_profile_is_described_for_users() {
+        let text = include_str!("../../PROFILES.md");
+        let described: Vec<&str> =
+            text.lines().filter_map(|row| row.strip_prefix("| `")?.split('`').next()).collect();
+        let mut missing = Profiles::NAMES.iter().filter(|name| !described.contains(name));
+        assert_eq!(missing.next(), None);
+    }
+
+    #[test]
     fn lists_are_read_and_nonsense_is_named() {
         assert_eq!(Profiles::parse(""), Ok(Profiles::default()));
         assert!(Profiles::parse(" refused-io-failed ,").is_ok_and(|p| p.refused_io_failed));
