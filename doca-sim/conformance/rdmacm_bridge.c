@@ -400,6 +400,92 @@ static void plain_client(void)
 	side_close(&side);
 }
 
+/* A message from one instance of this process to the other. */
+static void pass(struct side *from, struct doca_rdma_connection *connection, struct side *to)
+{
+	struct doca_buf *in = side_room(to, 0, MESSAGE), *out = side_data(from, 4096, MESSAGE);
+	int sent = from->succeeded, received = to->succeeded;
+
+	memset(to->memory, 0, MESSAGE);
+	memset(from->memory + 4096, 0x5c, MESSAGE);
+	side_receive(to, in, 0);
+	side_send(from, connection, out, 0);
+	UNTIL(from, from->succeeded == sent + 1);
+	UNTIL(to, to->succeeded == received + 1);
+	CHECK(memcmp(to->memory, from->memory + 4096, MESSAGE) == 0 && to->result_len == MESSAGE);
+	OK(doca_buf_dec_refcount(in, NULL));
+	OK(doca_buf_dec_refcount(out, NULL));
+}
+
+/* A client that asks by itself and lends its connection to an instance, at a bridged server and at one of DOCA's own. */
+static void lent_client(void)
+{
+	struct doca_rdma_connection *mine = NULL, *theirs = NULL;
+	struct taken request, taken;
+	struct rdma_cm_id *client;
+	uint8_t words[32] = {9, 8};
+	struct rdma_conn_param param = {.private_data = words, .private_data_len = sizeof(words),
+					.responder_resources = 16};
+
+	open_side(&side, "mlx5_0", 1);
+	open_side(&other, "mlx5_1", 1);
+	for (int at_doca = 0; at_doca < 2; at_doca++) {
+		uint16_t port = PORT + (at_doca ? 1 : 0);
+
+		if (at_doca)
+			OK(doca_rdma_start_listen_to_port(side.rdma, port));
+		/* The way to the server must start at the instance's own device. */
+		CM_OK(rdma_create_id(channel, &client, NULL, RDMA_PS_TCP));
+		{
+			struct sockaddr_in from = at("192.168.2.1", 0), to = at(SERVER, port);
+
+			CM_OK(rdma_resolve_addr(client, (struct sockaddr *)&from, (struct sockaddr *)&to, 1000));
+		}
+		TAKE(channel, ADDR_RESOLVED);
+		CM_OK(rdma_resolve_route(client, 1000));
+		TAKE(channel, ROUTE_RESOLVED);
+		CM_OK(rdma_connect(client, &param));
+		if (at_doca) {
+			UNTIL(&side, side.requests == 1);
+		} else {
+			request = TAKE(channel, CONNECT_REQUEST);
+			CHECK(memcmp(request.data, words, sizeof(words)) == 0);
+			OK(doca_rdma_bridge_prepare_connection(side.rdma, request.id, &theirs));
+			OK(doca_rdma_bridge_accept(side.rdma, words, sizeof(words), theirs));
+		}
+		taken = TAKE(channel, CONNECT_RESPONSE);
+		CHECK(taken.id == client);
+		OK(doca_rdma_bridge_prepare_connection(other.rdma, client, &mine));
+		CM_FAILS(EINVAL, rdma_establish(client));
+		FAILS(BAD_STATE, doca_rdma_bridge_accept(other.rdma, NULL, 0, mine));
+		OK(doca_rdma_bridge_established(other.rdma, mine));
+		FAILS(INVALID_VALUE, doca_rdma_bridge_established(other.rdma, mine));
+		if (at_doca) {
+			UNTIL(&side, side.established == 1);
+			theirs = side.connection;
+		} else {
+			CHECK(TAKE(channel, ESTABLISHED).id == request.id);
+			OK(doca_rdma_bridge_established(side.rdma, theirs));
+		}
+		pass(&other, mine, &side);
+		pass(&side, theirs, &other);
+		/* Whoever ends it, the other hears of it. */
+		if (at_doca) {
+			OK(doca_rdma_connection_disconnect(theirs));
+			CHECK(TAKE(channel, DISCONNECTED).id == client);
+			OK(doca_rdma_connection_disconnect(mine));
+			UNTIL(&side, side.disconnections == 1);
+		} else {
+			OK(doca_rdma_connection_disconnect(mine));
+			CHECK(TAKE(channel, DISCONNECTED).id == request.id);
+			OK(doca_rdma_connection_disconnect(theirs));
+		}
+		CM_FAILS(EINVAL, rdma_destroy_id(client));
+	}
+	side_close(&side);
+	side_close(&other);
+}
+
 /* A DOCA client at a server without DOCA. */
 static void plain_server(void)
 {
@@ -440,6 +526,7 @@ int main(int argc, char **argv)
 	held_event();
 	plain_client();
 	plain_server();
+	lent_client();
 	CM_OK(rdma_destroy_id(listener));
 	CHECK(!readable(channel, 0));
 	rdma_destroy_event_channel(channel);

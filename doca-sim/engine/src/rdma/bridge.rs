@@ -8,6 +8,15 @@
 //!   --Disconnect->   DISCONNECTED              --->   doca_rdma_connection_disconnect
 //! ```
 //!
+//! A client's program may lend its connection, too, where hardware has queue pairs of libibverbs:
+//!
+//! ```text
+//! the program's channel                 the instance                               server
+//! rdma_connect, without a queue pair                                --Request-->
+//! CONNECT_RESPONSE               --->   prepare: the id is DOCA's now  <--Reply--
+//!                                       established                 --Ready---->
+//! ```
+//!
 //! Data pass the program by. Its channel tells all there is to tell, so the instance's own callbacks stay silent about such
 //! connections. (Proposed.)
 
@@ -27,20 +36,24 @@ impl Rdma {
         if self.properties.transport.get() != 0 {
             return Err(Code::NOT_SUPPORTED);
         }
-        if !id.is_request() {
-            log::error!("bridge: the rdma_cm_id is not one of a CONNECT_REQUEST that waits for an answer");
+        let asks = id.is_answered();
+        if !asks && !id.is_request() {
+            log::error!(
+                "bridge: the rdma_cm_id is neither one of a CONNECT_REQUEST that waits for an answer, nor one of a \
+                 CONNECT_RESPONSE"
+            );
             return Err(Code::INVALID_VALUE);
         }
         if id.device() != Some(self.device_index() as usize) {
             let asked = id.device().and_then(|index| topology::get().ok()?.devices.get(index));
             log::error!(
-                "bridge: the client came to {}, this doca_rdma is on {}",
+                "bridge: the connection is on {}, this doca_rdma is on {}",
                 asked.map_or("no device", |device| device.ibdev.as_str()),
                 self.device().ibdev
             );
             return Err(Code::INVALID_VALUE);
         }
-        let far = id.far().filter(|_| id.client_waits()).ok_or(Code::CONNECTION_ABORTED)?;
+        let far = id.far().filter(|_| asks || id.client_waits()).ok_or(Code::CONNECTION_ABORTED)?;
         let connection = running.new_connection(Origin::Bridge, ConnState::Requested)?;
         connection.set_far(far);
         connection.own_control.set(id.control());
@@ -48,6 +61,10 @@ impl Rdma {
             let _ = connection.own_addr.set(Box::new(addr));
         }
         *connection.bridged.borrow_mut() = Some(id);
+        if asks {
+            cm::join(&running, &connection, far)?;
+            connection.set_state(ConnState::Accepted);
+        }
         Ok(connection)
     }
 
@@ -78,12 +95,27 @@ impl Rdma {
         Ok(())
     }
 
-    /// `doca_rdma_bridge_established`: from now on this side may send.
+    /// `doca_rdma_bridge_established`: from now on this side may send. A client's side tells the server.
     pub fn bridge_established(&self, connection: &Connection) -> Res {
         let running = cm::running(self)?;
         let connection = running.find(connection).ok_or(Code::INVALID_VALUE)?;
         if connection.origin != Origin::Bridge || connection.state() != ConnState::Accepted {
             return Err(Code::INVALID_VALUE);
+        }
+        let (asked, far) = match &*connection.bridged.borrow() {
+            Some(id) => (id.is_answered(), id.far()),
+            None => (false, None),
+        };
+        if asked {
+            let mailbox = connection.far_mailbox().ok_or(Code::INVALID_VALUE)?;
+            let ready = cm::message(self, &running, &connection, Kind::Ready, 0, &[])?;
+            cm::send(&running, mailbox, ready);
+            if let Some(id) = &*connection.bridged.borrow() {
+                id.confirmed();
+            }
+        } else if let Some(far) = far.filter(|far| connection.far() != Some(*far)) {
+            // The client's data end has named itself with its confirmation.
+            cm::join(&running, &connection, far)?;
         }
         connection.set_state(ConnState::Established);
         connection.pump_far(running.view());

@@ -376,6 +376,10 @@ pub fn receive(rdma: &Rdma, running: &Running, letter: Message) {
         }
         (Kind::Reject, ConnState::Connecting) => give_up(running, &connection, "rejected by the server"),
         (Kind::Ready, ConnState::Accepted) => {
+            // A client of librdmacm may have lent its connection to an instance only now.
+            if connection.far() != Some(far) && join(running, &connection, far).is_err() {
+                return;
+            }
             connection.set_state(ConnState::Established);
             running.tell(EventKind::Established, &connection);
         }

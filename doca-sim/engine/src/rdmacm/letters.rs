@@ -53,6 +53,8 @@ impl Cm {
                 Pending { data: letter.data, ..plain(Kind::Rejected, letter.port.into()) }
             }
             (mailbox::Kind::Ready, State::Accepted) => {
+                // The end that takes the data may be another than the one that asked.
+                id.meet(far_of(&letter));
                 id.state = State::Established;
                 plain(Kind::Established, 0)
             }

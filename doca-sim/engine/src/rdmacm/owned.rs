@@ -41,6 +41,18 @@ impl OwnedId {
         cm().ids.get(&self.0).is_some_and(|id| id.state == State::Requested)
     }
 
+    /// Whether it is a client's that the server has accepted and that has not confirmed yet.
+    pub fn is_answered(&self) -> bool {
+        cm().ids.get(&self.0).is_some_and(|id| id.state == State::Answered)
+    }
+
+    /// DOCA has confirmed the connection for the client.
+    pub fn confirmed(&self) {
+        if let Some(id) = cm().ids.get_mut(&self.0) {
+            id.state = State::Established;
+        }
+    }
+
     /// Whether the client is still there.
     pub fn client_waits(&self) -> bool {
         cm().ids.get(&self.0).is_some_and(|id| id.client_waits())
