@@ -155,6 +155,9 @@ static void lists(void)
 	OK(doca_buf_chain_list(c, d));
 	FAILS(NOT_PERMITTED, doca_buf_chain_list(a, d));
 	FAILS(NOT_PERMITTED, doca_buf_chain_list_tail(a, a, c));
+	/* The tail of another list, which would make a ring. */
+	FAILS(NOT_PERMITTED, doca_buf_chain_list_tail(c, b, a));
+	FAILS(NOT_PERMITTED, doca_buf_chain_list_tail(c, d, c));
 	OK(doca_buf_chain_list_tail(a, b, c));
 	OK(doca_buf_get_list_len(a, &number));
 	CHECK(number == 4);

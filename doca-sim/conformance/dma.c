@@ -11,6 +11,9 @@
 #include <doca_mmap.h>
 #include <doca_pe.h>
 
+/* More buffers than one task takes. */
+#define MAX_CHAIN 256
+
 static int done, failed, starting, running;
 
 static void copied(struct doca_dma_task_memcpy *task, union doca_data data, union doca_data ctx_data)
@@ -50,6 +53,28 @@ static struct doca_mmap *map_of(struct doca_dev *dev, void *memory, size_t len)
 	return map;
 }
 
+/* A destination of as many buffers as there are is more than a task takes: refused at once, and the context goes on. */
+static void too_long(struct doca_dev *dev, struct doca_dma *dma, struct doca_buf_inventory *inventory,
+		     struct doca_buf *src, struct doca_mmap *target, char *to)
+{
+	struct doca_dma_task_memcpy *task = NULL;
+	struct doca_buf *head = NULL, *one;
+	uint32_t longest = 0;
+
+	OK(doca_dma_cap_task_memcpy_get_max_buf_list_len(doca_dev_as_devinfo(dev), &longest));
+	CHECK(longest + 3 <= MAX_CHAIN);
+	OK(doca_buf_inventory_buf_get_by_addr(inventory, target, to, 1, &head));
+	for (uint32_t i = 0; i < longest; i++) {
+		OK(doca_buf_inventory_buf_get_by_addr(inventory, target, to, 1, &one));
+		OK(doca_buf_chain_list(head, one));
+	}
+	OK(doca_dma_task_memcpy_alloc_init(dma, src, head, (union doca_data){.u64 = 7}, &task));
+	FAILS(INVALID_VALUE, doca_task_submit(doca_dma_task_memcpy_as_task(task)));
+	doca_task_free(doca_dma_task_memcpy_as_task(task));
+	OK(doca_buf_dec_refcount(head, NULL));
+	CHECK(failed == 0);
+}
+
 int main(void)
 {
 	char from[64] = "what is to be copied", to[64] = "";
@@ -68,7 +93,7 @@ int main(void)
 	target = map_of(dev, to, sizeof(to));
 	FAILS(NOT_PERMITTED, doca_mmap_export_rdma(source, dev, &blob, &len));
 	FAILS(NOT_PERMITTED, doca_mmap_export_pci(source, dev, &blob, &len));
-	OK(doca_buf_inventory_create(2, &inventory));
+	OK(doca_buf_inventory_create(MAX_CHAIN, &inventory));
 	OK(doca_buf_inventory_start(inventory));
 	OK(doca_buf_inventory_buf_get_by_data(inventory, source, from, sizeof(from), &src));
 	OK(doca_buf_inventory_buf_get_by_addr(inventory, target, to, sizeof(to), &dst));
@@ -76,6 +101,7 @@ int main(void)
 	OK(doca_pe_create(&pe));
 	OK(doca_dma_create(dev, &dma));
 	ctx = doca_dma_as_ctx(dma);
+	FAILS(INVALID_VALUE, doca_dma_task_memcpy_set_conf(dma, copied, not_copied, UINT32_MAX));
 	OK(doca_dma_task_memcpy_set_conf(dma, copied, not_copied, 1));
 	OK(doca_pe_connect_ctx(pe, ctx));
 	OK(doca_ctx_set_state_changed_cb(ctx, changed));
@@ -89,6 +115,7 @@ int main(void)
 	CHECK(done == 1 && failed == 0);
 	CHECK(memcmp(from, to, sizeof(from)) == 0);
 
+	too_long(dev, dma, inventory, src, target, to);
 	OK(doca_ctx_stop(ctx));
 	OK(doca_ctx_stop(ctx));
 	OK(doca_dma_destroy(dma));

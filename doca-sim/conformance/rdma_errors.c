@@ -87,6 +87,10 @@ static void descriptors(void)
 	CHECK(doca_sync_event_remote_net_create_from_export(side.dev, (void *)good, good_len, &event) ==
 	      DOCA_ERROR_INVALID_VALUE);
 	FAILS(INVALID_VALUE, doca_rdma_connect(side.rdma, good, 0, connection));
+	/* More than any object can be long. */
+	FAILS(INVALID_VALUE, doca_rdma_connect(side.rdma, good, SIZE_MAX, connection));
+	FAILS(INVALID_VALUE, doca_mmap_create_from_export(NULL, memory_blob, SIZE_MAX, side.dev, &map));
+	FAILS(INVALID_VALUE, doca_sync_event_remote_net_create_from_export(side.dev, (void *)good, SIZE_MAX, &event));
 	/* After all that the whole ones are taken. */
 	OK(doca_rdma_connect(side.rdma, good, good_len, connection));
 	OK(doca_mmap_create_from_export(NULL, memory_blob, memory_len, side.dev, &map));

@@ -180,6 +180,9 @@ static void before_start(void)
 	FAILS(BAD_STATE, doca_rdma_connect_to_addr(side.rdma, addr, (union doca_data){0}));
 	OK(doca_rdma_addr_destroy(addr));
 	FAILS(BAD_STATE, doca_rdma_task_receive_allocate_init(side.rdma, NULL, (union doca_data){0}, &receive));
+	/* More tasks than the memory for them could be had. */
+	FAILS(INVALID_VALUE,
+	      doca_rdma_task_receive_set_conf(side.rdma, side_received, side_receive_failed, UINT32_MAX));
 	CHECK(blob == NULL && len == 0 && connection == NULL && receive == NULL);
 }
 

@@ -219,6 +219,48 @@ static void rejection(void)
 	peer_finish(&peer);
 }
 
+/* A client that stops after it asked: the server hears that there is no connection, and its slot is free again. */
+
+static void deserted_peer(void)
+{
+	side_create(&side, "mlx5_0", DOCA_ACCESS_FLAG_LOCAL_READ_WRITE, DOCA_ACCESS_FLAG_LOCAL_READ_WRITE);
+	OK(doca_ctx_start(side.ctx));
+	OK(doca_rdma_start_listen_to_port(side.rdma, PORT));
+	for (int i = 1; i <= 2; i++) {
+		tell_word(PEER_SOCKET, 1);
+		/* Accepted in the callback, while the client does not look. */
+		UNTIL(&side, side.requests == i);
+		tell_word(PEER_SOCKET, 2);
+		UNTIL(&side, side.failures + side.disconnections == i);
+	}
+	tell_word(PEER_SOCKET, 1);
+	UNTIL(&side, side.requests == 3);
+	tell_word(PEER_SOCKET, 2);
+	UNTIL(&side, side.disconnections == 1 && side.failures == 2);
+	CHECK(side.established == 1);
+	side_close(&side);
+}
+
+static void deserted(void)
+{
+	struct peer peer = peer_start("deserted");
+	struct doca_rdma_addr *addr = NULL;
+
+	OK(doca_rdma_addr_create(DOCA_RDMA_ADDR_TYPE_IPv4, "192.168.1.1", PORT, &addr));
+	for (int i = 1; i <= 3; i++) {
+		side_create(&side, "mlx5_1", DOCA_ACCESS_FLAG_LOCAL_READ_WRITE, DOCA_ACCESS_FLAG_LOCAL_READ_WRITE);
+		OK(doca_ctx_start(side.ctx));
+		hear_word(peer.socket);
+		OK(doca_rdma_connect_to_addr(side.rdma, addr, (union doca_data){0}));
+		CHECK(hear_word(peer.socket) == 2);
+		if (i == 3)
+			UNTIL(&side, side.established == 1);
+		side_close(&side);
+	}
+	OK(doca_rdma_addr_destroy(addr));
+	peer_finish(&peer);
+}
+
 /* Several listeners and several connections on one context, whose receives they share. */
 
 static void many_peer(void)
@@ -250,6 +292,8 @@ static void many_peer(void)
 		OK(doca_rdma_connection_get_id(side.connection, &id));
 		OK(doca_rdma_connection_get_addr(side.connection, &addr));
 		OK(doca_rdma_addr_get_params(addr, &type, &text, &port));
+		/* It is the library's. */
+		FAILS(BAD_STATE, doca_rdma_addr_destroy(addr));
 		CHECK(id == (uint32_t)i && port == ports[i / 2]);
 		tell_word(PEER_SOCKET, 2);
 	}
@@ -383,7 +427,7 @@ static const struct {
 	void (*run)(void);
 } roles[] = {
 	{"descriptors", descriptors_peer}, {"early", early_peer}, {"cm", cm_peer},
-	{"reject", reject_peer},	   {"many", many_peer},	  {"taken", taken_peer},
+	{"reject", reject_peer},	   {"deserted", deserted_peer}, {"many", many_peer}, {"taken", taken_peer},
 };
 
 int main(int argc, char **argv)
@@ -400,6 +444,7 @@ int main(int argc, char **argv)
 	cm(DOCA_RDMA_ADDR_TYPE_IPv6, "fe80::ff:fe3b:0");
 	cm(DOCA_RDMA_ADDR_TYPE_GID, "::ffff:192.168.1.1");
 	rejection();
+	deserted();
 	many();
 	taken();
 	client_only();

@@ -278,9 +278,7 @@ impl Buf {
     pub fn chain(&self, tail: &Buf, list: &Buf) -> Res {
         let parts_fit = self.refcount() > 0
             && self.is_head()
-            && tail.refcount() > 0
-            && tail.next().is_none()
-            && ptr::eq(tail, self) == tail.is_head()
+            && ptr::eq(self.last(), tail)
             && list.is_head()
             && list.refcount() == 1
             && !ptr::eq(self, list);

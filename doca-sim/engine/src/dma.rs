@@ -19,8 +19,7 @@ use std::collections::VecDeque;
 use std::rc::{Rc, Weak};
 use std::sync::Arc;
 
-/// Most tasks of one context. (Proposed.)
-pub const MAX_TASKS: u32 = 65536;
+pub use crate::task::MAX_TASKS;
 /// Largest copy, bytes. (Proposed.)
 pub const MAX_BUF_SIZE: u64 = 2 << 20;
 /// Longest chain. (Proposed.)
@@ -211,8 +210,12 @@ impl Context for Dma {
     }
 
     fn submit(&self, task: &Task, _flush: bool) -> Res {
-        if task.fields.src.get() == 0 || task.fields.dst.get() == 0 {
-            return Err(Code::INVALID_VALUE);
+        for field in [&task.fields.src, &task.fields.dst] {
+            let buf = task.buffer(field).ok_or(Code::INVALID_VALUE)?;
+            if buf.list_len() > MAX_LIST_LEN {
+                log::error!("a chain of {} buffers, at most {MAX_LIST_LEN} are supported", buf.list_len());
+                return Err(Code::INVALID_VALUE);
+            }
         }
         self.queue.borrow_mut().push_back(task);
         if let Some(fd) = self.wake_fd.get() {

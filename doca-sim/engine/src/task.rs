@@ -13,6 +13,9 @@ use crate::log;
 use std::cell::{Cell, RefCell};
 use std::rc::{Rc, Weak};
 
+/// Most tasks of one kind of one context. (Proposed.)
+pub const MAX_TASKS: u32 = 65536;
+
 /// Whose a task is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum TaskState {

@@ -1,8 +1,10 @@
 //! Two RDMA instances in one process, through the functions that the public libraries call.
 #![allow(clippy::undocumented_unsafe_blocks, reason = "each call is one C call with live arguments")]
 
+use std::cell::{Cell, RefCell};
 use std::ffi::{c_char, c_int, c_void};
 use std::ptr::{null, null_mut};
+use std::rc::Rc;
 
 // The functions under test are reached by their C names; this keeps the crate linked.
 use doca_sim as _;
@@ -134,43 +136,55 @@ fn made(call: impl FnOnce(*mut Ptr) -> u32) -> Ptr {
 /// What a context's callbacks have seen: (task user data, status) of each task, and connection events.
 #[derive(Default)]
 struct Seen {
-    tasks: Vec<(u64, u32)>,
-    established: Vec<Ptr>,
-    failures: usize,
-    disconnections: usize,
+    tasks: RefCell<Vec<(u64, u32)>>,
+    established: RefCell<Vec<Ptr>>,
+    failures: Cell<usize>,
+    disconnections: Cell<usize>,
 }
 
-fn seen<'a>(data: u64) -> &'a mut Seen {
-    unsafe { &mut *(data as *mut Seen) }
+impl Seen {
+    fn tasks(&self) -> Vec<(u64, u32)> {
+        self.tasks.borrow().clone()
+    }
+
+    fn established(&self) -> Vec<Ptr> {
+        self.established.borrow().clone()
+    }
+}
+
+fn seen<'a>(data: u64) -> &'a Seen {
+    // SAFETY: what `Side::new` gave as the context's user data; it lives as long as the context runs.
+    unsafe { &*(data as *const Seen) }
 }
 
 extern "C" fn done(task: Ptr, data: u64, ctx: u64) {
-    seen(ctx).tasks.push((data, unsafe { sim_doca_task_get_status(task) }));
+    seen(ctx).tasks.borrow_mut().push((data, unsafe { sim_doca_task_get_status(task) }));
     unsafe { sim_doca_task_free(task) };
 }
 extern "C" fn request(conn: Ptr, _: u64) {
     ok(unsafe { sim_doca_rdma_connection_accept(conn, null(), 0) });
 }
 extern "C" fn established(conn: Ptr, _: u64, ctx: u64) {
-    seen(ctx).established.push(conn);
+    seen(ctx).established.borrow_mut().push(conn);
 }
 extern "C" fn failure(_: Ptr, _: u64, ctx: u64) {
-    seen(ctx).failures += 1;
+    seen(ctx).failures.update(|count| count + 1);
 }
 extern "C" fn disconnection(conn: Ptr, _: u64, ctx: u64) {
     // Programs acknowledge like this.
     ok(unsafe { sim_doca_rdma_connection_disconnect(conn) });
-    seen(ctx).disconnections += 1;
+    seen(ctx).disconnections.update(|count| count + 1);
 }
 
 /// One side: device, memory, buffers, instance; all on a shared engine.
 struct Side {
     dev: Ptr,
-    memory: Box<[u64; 512]>,
+    /// Shared with the engine, which writes to it by its address.
+    memory: Rc<[Cell<u64>; 512]>,
     mmap: Ptr,
     inventory: Ptr,
     rdma: Ptr,
-    seen: Box<Seen>,
+    seen: Rc<Seen>,
 }
 
 impl Side {
@@ -181,18 +195,18 @@ impl Side {
             assert!(count >= 2);
             let dev = made(|out| sim_doca_dev_open(*list, out));
             ok(sim_doca_devinfo_destroy_list(list));
-            let mut memory = Box::new([0u64; 512]);
+            let memory = Rc::new([const { Cell::new(0) }; 512]);
             let mmap = made(|out| sim_doca_mmap_create(out));
             ok(sim_doca_mmap_add_dev(mmap, dev));
-            ok(sim_doca_mmap_set_memrange(mmap, memory.as_mut_ptr().cast(), 4096));
+            ok(sim_doca_mmap_set_memrange(mmap, memory.as_ptr().cast_mut().cast(), 4096));
             ok(sim_doca_mmap_set_permissions(mmap, mmap_rights));
             ok(sim_doca_mmap_start(mmap));
             let inventory = made(|out| sim_doca_buf_inventory_create(64, out));
             ok(sim_doca_buf_inventory_start(inventory));
             let rdma = made(|out| sim_doca_rdma_create(dev, out));
-            let mut seen = Box::new(Seen::default());
+            let seen = Rc::new(Seen::default());
             let ctx = sim_doca_rdma_as_ctx(rdma);
-            ok(sim_doca_ctx_set_user_data(ctx, &raw mut *seen as u64));
+            ok(sim_doca_ctx_set_user_data(ctx, Rc::as_ptr(&seen) as u64));
             ok(sim_doca_pe_connect_ctx(pe, ctx));
             ok(sim_doca_rdma_set_permissions(rdma, rights));
             ok(sim_doca_rdma_task_receive_set_conf(rdma, done, done, 16));
@@ -258,12 +272,12 @@ impl Side {
         ok(unsafe { sim_doca_rdma_connect(self.rdma, blob.as_ptr().cast(), blob.len(), conn) });
     }
 
-    fn stop(self, pe: Ptr) -> Box<Seen> {
+    fn stop(self, pe: Ptr) -> Rc<Seen> {
         self.stop_and_give_back(pe, &[])
     }
 
     /// For buffers that are in flight when the context stops.
-    fn stop_and_give_back(self, pe: Ptr, bufs: &[Ptr]) -> Box<Seen> {
+    fn stop_and_give_back(self, pe: Ptr, bufs: &[Ptr]) -> Rc<Seen> {
         unsafe {
             let ctx = sim_doca_rdma_as_ctx(self.rdma);
             let code = sim_doca_ctx_stop(ctx);
@@ -312,15 +326,15 @@ fn pair(pe: Ptr, mmap_rights: u32, rights: u32) -> (Side, Ptr, Side, Ptr) {
 #[test]
 fn a_message_arrives_and_both_sides_hear_of_it() {
     let pe = made(|out| unsafe { sim_doca_pe_create(out) });
-    let (mut a, conn, b, _) = pair(pe, 1, 1);
-    a.memory[0] = 0x1122_3344_5566_7788;
+    let (a, conn, b, _) = pair(pe, 1, 1);
+    a.memory[0].set(0x1122_3344_5566_7788);
     let (src, dst) = (a.local(0, 64, 8), b.local(128, 64, 0));
     b.receive(dst, 7);
     ok(a.send(conn, src, 3));
-    progress_until(pe, || a.seen.tasks.len() == 1 && b.seen.tasks.len() == 1);
-    assert_eq!(a.seen.tasks, [(3, SUCCESS)]);
-    assert_eq!(b.seen.tasks, [(7, SUCCESS)]);
-    assert_eq!(b.memory[16], 0x1122_3344_5566_7788);
+    progress_until(pe, || a.seen.tasks().len() == 1 && b.seen.tasks().len() == 1);
+    assert_eq!(a.seen.tasks(), [(3, SUCCESS)]);
+    assert_eq!(b.seen.tasks(), [(7, SUCCESS)]);
+    assert_eq!(b.memory[16].get(), 0x1122_3344_5566_7788);
     let mut len = 0;
     ok(unsafe { sim_doca_buf_get_data_len(dst, &mut len) });
     assert_eq!(len, 8);
@@ -339,8 +353,8 @@ fn a_send_waits_for_its_receive_and_then_goes_through_without_its_sender() {
     ok(a.send(conn, src, 3));
     // Posting the receive executes the send that waits, with no call at the sender.
     b.receive(dst, 7);
-    progress_until(pe, || a.seen.tasks.len() == 1 && b.seen.tasks.len() == 1);
-    assert_eq!(a.seen.tasks, [(3, SUCCESS)]);
+    progress_until(pe, || a.seen.tasks().len() == 1 && b.seen.tasks().len() == 1);
+    assert_eq!(a.seen.tasks(), [(3, SUCCESS)]);
     give_back(src);
     give_back(dst);
     a.stop(pe);
@@ -356,8 +370,8 @@ fn no_receive_breaks_the_connection_and_flushes_what_is_behind() {
     for i in 0..3 {
         ok(a.send(conn, src, i));
     }
-    progress_until(pe, || a.seen.tasks.len() == 3);
-    assert_eq!(a.seen.tasks, [(0, IO_FAILED), (1, IO_FAILED), (2, IO_FAILED)]);
+    progress_until(pe, || a.seen.tasks().len() == 3);
+    assert_eq!(a.seen.tasks(), [(0, IO_FAILED), (1, IO_FAILED), (2, IO_FAILED)]);
     give_back(src);
     a.stop(pe);
     b.stop(pe);
@@ -371,10 +385,10 @@ fn a_message_too_large_for_its_receive_fails_on_both_sides() {
     let (src, dst) = (a.local(0, 64, 64), b.local(128, 32, 0));
     b.receive(dst, 7);
     ok(a.send(conn, src, 3));
-    progress_until(pe, || a.seen.tasks.len() == 1 && b.seen.tasks.len() == 1);
-    assert_eq!(a.seen.tasks, [(3, IO_FAILED)]);
-    assert_eq!(b.seen.tasks, [(7, IO_FAILED)]);
-    assert!(b.memory.iter().all(|word| *word == 0));
+    progress_until(pe, || a.seen.tasks().len() == 1 && b.seen.tasks().len() == 1);
+    assert_eq!(a.seen.tasks(), [(3, IO_FAILED)]);
+    assert_eq!(b.seen.tasks(), [(7, IO_FAILED)]);
+    assert!(b.memory.iter().all(|word| word.get() == 0));
     give_back(src);
     give_back(dst);
     a.stop(pe);
@@ -397,8 +411,8 @@ fn the_send_queue_has_an_end_and_unconnected_connections_take_nothing() {
     }
     assert_eq!(a.send(conn, src, 999), FULL);
     let seen = a.stop_and_give_back(pe, &[src]);
-    assert_eq!(seen.tasks.len(), 128);
-    assert!(seen.tasks.iter().enumerate().all(|(i, task)| *task == (i as u64, IO_FAILED)));
+    assert_eq!(seen.tasks().len(), 128);
+    assert!(seen.tasks().iter().enumerate().all(|(i, task)| *task == (i as u64, IO_FAILED)));
     b.stop(pe);
     ok(unsafe { sim_doca_pe_destroy(pe) });
 }
@@ -409,17 +423,17 @@ fn one_sided_access_needs_the_right_of_memory_and_of_context() {
         [(5, 5, SUCCESS), (5, 4, SUCCESS), (5, 1, NOT_PERMITTED), (3, 5, NOT_PERMITTED)]
     {
         let pe = made(|out| unsafe { sim_doca_pe_create(out) });
-        let (mut a, conn, b, _) = pair(pe, mmap_rights, rights);
+        let (a, conn, b, _) = pair(pe, mmap_rights, rights);
         let remote = b.memory_for(&a);
-        a.memory[1] = 42;
+        a.memory[1].set(42);
         let src = a.local(8, 8, 8);
         let dst = a.buf(remote, b.memory.as_ptr() as usize + 16, 8, 0);
         let task =
             made(|out| unsafe { sim_doca_rdma_task_write_allocate_init(a.rdma, conn, src, dst, 1, out) });
         ok(unsafe { sim_doca_task_submit(task) });
-        progress_until(pe, || a.seen.tasks.len() == 1);
-        assert_eq!(a.seen.tasks, [(1, expected)], "mmap {mmap_rights} context {rights}");
-        assert_eq!(b.memory[2], if expected == SUCCESS { 42 } else { 0 });
+        progress_until(pe, || a.seen.tasks().len() == 1);
+        assert_eq!(a.seen.tasks(), [(1, expected)], "mmap {mmap_rights} context {rights}");
+        assert_eq!(b.memory[2].get(), if expected == SUCCESS { 42 } else { 0 });
         give_back(src);
         give_back(dst);
         ok(unsafe { sim_doca_mmap_destroy(remote) });
@@ -432,8 +446,8 @@ fn one_sided_access_needs_the_right_of_memory_and_of_context() {
 #[test]
 fn fetch_and_add_gives_the_value_before() {
     let pe = made(|out| unsafe { sim_doca_pe_create(out) });
-    let (a, conn, mut b, _) = pair(pe, 9, 8);
-    b.memory[5] = 100;
+    let (a, conn, b, _) = pair(pe, 9, 8);
+    b.memory[5].set(100);
     let remote = b.memory_for(&a);
     let target = a.buf(remote, b.memory.as_ptr() as usize + 40, 8, 0);
     let result = a.local(0, 8, 0);
@@ -441,9 +455,9 @@ fn fetch_and_add_gives_the_value_before() {
         sim_doca_rdma_task_atomic_fetch_add_allocate_init(a.rdma, conn, target, result, 11, 1, out)
     });
     ok(unsafe { sim_doca_task_submit(task) });
-    progress_until(pe, || a.seen.tasks.len() == 1);
-    assert_eq!(a.seen.tasks, [(1, SUCCESS)]);
-    assert_eq!((a.memory[0], b.memory[5]), (100, 111));
+    progress_until(pe, || a.seen.tasks().len() == 1);
+    assert_eq!(a.seen.tasks(), [(1, SUCCESS)]);
+    assert_eq!((a.memory[0].get(), b.memory[5].get()), (100, 111));
     give_back(target);
     give_back(result);
     ok(unsafe { sim_doca_mmap_destroy(remote) });
@@ -461,19 +475,19 @@ fn rdma_cm_connects_and_disconnects_and_tells_each_side_once() {
     let text = c"192.168.1.1";
     let addr = made(|out| unsafe { sim_doca_rdma_addr_create(0, text.as_ptr(), 21_001, out) });
     ok(unsafe { sim_doca_rdma_connect_to_addr(client.rdma, addr, 5) });
-    progress_until(pe, || client.seen.established.len() == 1 && server.seen.established.len() == 1);
+    progress_until(pe, || client.seen.established().len() == 1 && server.seen.established().len() == 1);
     assert_eq!(unsafe { sim_doca_rdma_addr_destroy(addr) }, BAD_STATE);
     let (src, dst) = (client.local(0, 64, 8), server.local(128, 64, 0));
     server.receive(dst, 7);
-    ok(client.send(client.seen.established[0], src, 3));
-    progress_until(pe, || client.seen.tasks.len() == 1 && server.seen.tasks.len() == 1);
-    ok(unsafe { sim_doca_rdma_connection_disconnect(client.seen.established[0]) });
-    progress_until(pe, || client.seen.disconnections == 1 && server.seen.disconnections == 1);
+    ok(client.send(client.seen.established()[0], src, 3));
+    progress_until(pe, || client.seen.tasks().len() == 1 && server.seen.tasks().len() == 1);
+    ok(unsafe { sim_doca_rdma_connection_disconnect(client.seen.established()[0]) });
+    progress_until(pe, || client.seen.disconnections.get() == 1 && server.seen.disconnections.get() == 1);
     ok(unsafe { sim_doca_rdma_addr_destroy(addr) });
     give_back(src);
     give_back(dst);
     for seen in [client.stop(pe), server.stop(pe)] {
-        assert_eq!((seen.disconnections, seen.failures), (1, 0));
+        assert_eq!((seen.disconnections.get(), seen.failures.get()), (1, 0));
     }
     ok(unsafe { sim_doca_pe_destroy(pe) });
 }
@@ -485,7 +499,7 @@ fn a_request_to_nobody_fails_by_callback() {
     let text = c"192.168.1.1";
     let addr = made(|out| unsafe { sim_doca_rdma_addr_create(0, text.as_ptr(), 21_002, out) });
     ok(unsafe { sim_doca_rdma_connect_to_addr(client.rdma, addr, 5) });
-    progress_until(pe, || client.seen.failures == 1);
+    progress_until(pe, || client.seen.failures.get() == 1);
     ok(unsafe { sim_doca_rdma_addr_destroy(addr) });
     client.stop(pe);
     ok(unsafe { sim_doca_pe_destroy(pe) });
@@ -518,8 +532,8 @@ fn an_armed_engine_wakes_when_work_comes_and_at_once_when_it_was_there() {
     // The completion has not been taken: arming must make the handle readable at once.
     ok(unsafe { sim_doca_pe_request_notification(other) });
     assert!(readable(0), "work that was there wakes nobody");
-    progress_until(other, || b.seen.tasks.len() == 1);
-    progress_until(pe, || a.seen.tasks.len() == 1);
+    progress_until(other, || b.seen.tasks().len() == 1);
+    progress_until(pe, || a.seen.tasks().len() == 1);
     give_back(src);
     give_back(dst);
     a.stop(pe);

@@ -47,9 +47,9 @@ entry! {
     }
 
     /// Connects with the peer's descriptor.
-    fn doca_rdma_connect(rdma: In<Rdma>, blob: *const c_void, len: usize, connection: In<Connection>) {
+    fn doca_rdma_connect(rdma: In<Rdma>, blob: In<u8>, len: usize, connection: In<Connection>) {
         let rdma = rdma.get()?;
-        rdma.connect(bytes(blob, len)?, connection.get()?)
+        rdma.connect(blob.bytes(len)?, connection.get()?)
     }
 
     /// Listens on a port of the instance's device.
@@ -68,8 +68,8 @@ entry! {
     }
 
     /// Accepts a client.
-    fn doca_rdma_connection_accept(connection: In<Connection>, data: *const c_void, len: u8) {
-        let data = if len == 0 { &[] } else { bytes(data, len.into())? };
+    fn doca_rdma_connection_accept(connection: In<Connection>, data: In<u8>, len: u8) {
+        let data = if len == 0 { &[] } else { data.bytes(len.into())? };
         with_owner(&connection, |rdma, connection| rdma.accept(connection, data))
     }
 
@@ -94,8 +94,8 @@ entry! {
     }
 
     /// Accepts that client.
-    fn doca_rdma_bridge_accept(rdma: In<Rdma>, data: *const c_void, len: u8, connection: In<Connection>) {
-        let data = if len == 0 { &[] } else { bytes(data, len.into())? };
+    fn doca_rdma_bridge_accept(rdma: In<Rdma>, data: In<u8>, len: u8, connection: In<Connection>) {
+        let data = if len == 0 { &[] } else { data.bytes(len.into())? };
         rdma.get()?.bridge_accept(connection.get()?, data)
     }
 
@@ -206,15 +206,6 @@ entry! {
         rdma.get()?.ctx().require_idle()?;
         if completion.is_null() { Err(Code::INVALID_VALUE) } else { Err(Code::NOT_SUPPORTED) }
     }
-}
-
-/// Memory that the program lends for the call. INVALID_VALUE for NULL and for no bytes.
-pub(super) fn bytes<'a>(data: *const c_void, len: usize) -> Res<&'a [u8]> {
-    if data.is_null() || len == 0 {
-        return Err(Code::INVALID_VALUE);
-    }
-    // SAFETY: the C function takes `len` readable bytes at `data`, and they are used during the call only.
-    Ok(unsafe { std::slice::from_raw_parts(data.cast(), len) })
 }
 
 fn with_owner(connection: &In<Connection>, act: impl FnOnce(&Rdma, &Connection) -> Res) -> Res {

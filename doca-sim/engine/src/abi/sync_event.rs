@@ -1,6 +1,5 @@
 //! `doca_sync_event.h`: sync events, in both modes.
 
-use super::rdma::bytes;
 use crate::buf::Buf;
 use crate::code::{Code, Res};
 use crate::ctx::Ctx;
@@ -41,18 +40,18 @@ entry! {
 
     /// The event of the processor across PCI.
     fn doca_sync_event_create_from_export(
-        dev: In<Dev>, data: *const c_void, len: usize, event: Out<*const SyncEvent>,
+        dev: In<Dev>, data: In<u8>, len: usize, event: Out<*const SyncEvent>,
     ) {
         event.check()?;
-        event.put(Rc::into_raw(SyncEvent::import(dev.get()?, bytes(data, len)?)?))
+        event.put(Rc::into_raw(SyncEvent::import(dev.get()?, data.bytes(len)?)?))
     }
 
     /// The event of a peer, for RDMA tasks.
     fn doca_sync_event_remote_net_create_from_export(
-        dev: In<Dev>, data: *const c_void, len: usize, event: Out<*mut RemoteNet>,
+        dev: In<Dev>, data: In<u8>, len: usize, event: Out<*mut RemoteNet>,
     ) {
         event.check()?;
-        event.put(Box::into_raw(Box::new(RemoteNet::import(dev.get()?, bytes(data, len)?)?)))
+        event.put(Box::into_raw(Box::new(RemoteNet::import(dev.get()?, data.bytes(len)?)?)))
     }
 
     /// Ends an event that is not started.

@@ -62,7 +62,9 @@ impl Addr {
             None => (AddrType::Ipv6, device.ipv6_addr().to_string()),
         };
         let text = CString::new(text).map_err(|_| Code::UNEXPECTED)?;
-        Addr::new(kind as u32, &text, port)
+        let addr = Addr::new(kind as u32, &text, port)?;
+        addr.count_user(1);
+        Ok(addr)
     }
 
     /// Its type.

@@ -359,7 +359,14 @@ pub fn receive(rdma: &Rdma, running: &Running, letter: Message) {
         log::error!("access of a peer on connection {} refused: {reason}", letter.to.index);
         return;
     }
-    let Some(connection) = running.connection(letter.to) else { return };
+    let waiting = |c: &Rc<Connection>| letter.kind != Kind::Reply || c.state() == ConnState::Connecting;
+    let Some(connection) = running.connection(letter.to).filter(waiting) else {
+        if letter.kind == Kind::Reply {
+            // The program did not wait for it: the server must not either.
+            answer(rdma, running, &far, Kind::Disconnect, 0);
+        }
+        return;
+    };
     match (letter.kind, connection.state()) {
         (Kind::Reply, ConnState::Connecting) => {
             if join(running, &connection, far).is_err() {
@@ -390,27 +397,32 @@ pub fn receive(rdma: &Rdma, running: &Running, letter: Message) {
     }
 }
 
+/// Answers a letter for which there is no connection.
+fn answer(rdma: &Rdma, running: &Running, far: &Far, kind: Kind, port: u16) {
+    let view = process::attach(far.process).and_then(|process| process.context(far.control.context));
+    let me = process::local().map(|process| process.reference());
+    if let (Ok(view), Ok(me)) = (view, me) {
+        let nobody = LinkId { index: 0, generation: 0 };
+        let letter = Message {
+            kind,
+            process: me,
+            context: running.view().id(),
+            from: nobody,
+            control: Control { context: running.view().id(), link: nobody },
+            to: far.control.link,
+            device: rdma.device_index(),
+            port,
+            offer: Offer::default(),
+            data: Vec::new(),
+        };
+        send(running, view, letter);
+    }
+}
+
 fn request(rdma: &Rdma, running: &Running, far: Far, port: u16) {
-    let view = || process::attach(far.process).and_then(|process| process.context(far.control.context));
     let refuse = |reason: u16, why: &str| {
         log::warning!("connection request refused: {why}");
-        let me = process::local().map(|process| process.reference());
-        if let (Ok(view), Ok(me)) = (view(), me) {
-            let nobody = LinkId { index: 0, generation: 0 };
-            let letter = Message {
-                kind: Kind::Reject,
-                process: me,
-                context: running.view().id(),
-                from: nobody,
-                control: Control { context: running.view().id(), link: nobody },
-                to: far.control.link,
-                device: rdma.device_index(),
-                port: reason,
-                offer: Offer::default(),
-                data: Vec::new(),
-            };
-            send(running, view, letter);
-        }
+        answer(rdma, running, &far, Kind::Reject, reason);
     };
     let listens = running.listeners.borrow().iter().any(|(known, _)| *known == port);
     if !listens || !matches!(rdma.ctx().state(), CtxState::Starting | CtxState::Running) {

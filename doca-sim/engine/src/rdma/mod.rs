@@ -143,7 +143,7 @@ impl Rdma {
             crate::log::error!("{} does not support {} tasks", self.device().ibdev, kind.name());
             return Err(Code::NOT_SUPPORTED);
         }
-        if conf.count == 0 {
+        if conf.count == 0 || conf.count > crate::task::MAX_TASKS {
             return Err(Code::INVALID_VALUE);
         }
         self.confs[kind as usize].set(Some(conf));
@@ -210,7 +210,7 @@ impl Context for Rdma {
 
     fn stop(&self) {
         if let Ok(running) = self.running() {
-            running.stop();
+            running.stop(self);
         }
     }
 

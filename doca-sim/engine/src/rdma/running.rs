@@ -247,11 +247,15 @@ impl Running {
     }
 
     /// The instance stops: no more work from peers, connections end, tasks are flushed.
-    pub fn stop(&self) {
+    pub fn stop(&self, rdma: &Rdma) {
         self.listeners.borrow_mut().clear();
         for connection in self.each_connection() {
             cm::farewell(self, &connection);
             self.end_connection(&connection);
+        }
+        // Letters that came too late are answered.
+        while let Some(message) = mailbox::take(&self.view) {
+            cm::receive(rdma, self, message);
         }
         self.events.borrow_mut().clear();
         self.flush_all();

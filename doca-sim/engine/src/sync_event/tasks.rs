@@ -86,7 +86,7 @@ impl SyncEvent {
     /// `doca_sync_event_task_*_set_conf`: NOT_PERMITTED unless IDLE.
     pub fn set_conf(&self, kind: Kind, conf: Conf) -> Res {
         self.ctx.require_idle().map_err(|_| Code::NOT_PERMITTED)?;
-        if conf.count == 0 {
+        if conf.count == 0 || conf.count > crate::task::MAX_TASKS {
             return Err(Code::INVALID_VALUE);
         }
         self.confs[kind as usize].set(Some(conf));
