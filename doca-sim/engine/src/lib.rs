@@ -32,6 +32,7 @@ mod lock;
 pub mod log;
 pub mod mmap;
 pub mod pe;
+pub mod pieces;
 pub mod pool;
 pub mod profile;
 pub mod rdma;

@@ -3,6 +3,7 @@
 //! The owner creates it with the sizes that its configuration asks for; peers map it. Positions count up for ever
 //! and are reduced to an index when used; whatever a peer reads here it reads once and checks.
 
+use super::bell::Bell;
 use super::clock;
 use super::mailbox::Letter;
 use super::process::Process;
@@ -11,13 +12,11 @@ use super::route::Route;
 use super::shm::{Segment, Shared};
 use super::word::{Phase, State, Word};
 use crate::code::{Code, Res};
-use std::fs::File;
-use std::io::Write;
+use std::sync::Arc;
 use std::sync::atomic::{
     AtomicU32, AtomicU64,
     Ordering::{Relaxed, SeqCst},
 };
-use std::sync::{Arc, Mutex};
 
 /// A running context of a process.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -72,10 +71,7 @@ struct Header {
     /// `DOCA_ACCESS_FLAG_*` that peers have on memory reached through this context.
     permissions: AtomicU32,
     transport: AtomicU32,
-    /// 1 while the owner sleeps, or is about to, and wants to be woken.
-    armed: AtomicU32,
-    /// The owner's descriptor to write a byte to, plus one; zero if it has none.
-    wake_fd: AtomicU32,
+    bell: Bell,
     /// Until when the context neither executes nor answers, in nanoseconds of the monotonic clock.
     frozen_until: AtomicU64,
     /// How its packets travel, where connections were made by descriptors.
@@ -345,8 +341,6 @@ pub struct ContextView {
     sizes: Sizes,
     layout: Layout,
     segment: Segment,
-    /// A peer's way to the owner's wake descriptor, opened when first needed.
-    wake: Mutex<Option<(u32, File)>>,
 }
 
 const CHECKED: &str = "the segment was checked to hold its layout";
@@ -356,7 +350,7 @@ impl ContextView {
     pub fn create(process: Arc<Process>, id: ContextId, sizes: Sizes) -> Res<ContextView> {
         let layout = Layout::of(sizes).ok_or(Code::NO_MEMORY)?;
         let segment = Segment::create(c"doca-sim-context", layout.len)?;
-        let view = ContextView { process, id, sizes, layout, segment, wake: Mutex::new(None) };
+        let view = ContextView { process, id, sizes, layout, segment };
         let header = view.header();
         header.id.store(id.bits(), SeqCst);
         header.conns.store(sizes.conns, SeqCst);
@@ -383,7 +377,7 @@ impl ContextView {
         };
         let layout =
             Layout::of(sizes).filter(|layout| layout.len <= segment.size()).ok_or(Code::NOT_FOUND)?;
-        Ok(ContextView { process, id, sizes, layout, segment, wake: Mutex::new(None) })
+        Ok(ContextView { process, id, sizes, layout, segment })
     }
 
     fn header(&self) -> &Header {
@@ -512,39 +506,17 @@ impl ContextView {
 
     /// The owner is about to sleep: `wake_fd` is where a byte wakes it.
     pub fn arm(&self, wake_fd: i32) {
-        self.header().wake_fd.store(wake_fd as u32 + 1, SeqCst);
-        self.header().armed.store(1, SeqCst);
+        self.header().bell.arm(wake_fd);
     }
 
     /// The owner is awake.
     pub fn disarm(&self) {
-        self.header().armed.store(0, SeqCst);
+        self.header().bell.disarm();
     }
 
     /// Wakes the owner if it sleeps. Called after whatever it should see has been written.
     pub fn notify(&self) {
-        let header = self.header();
-        if header.armed.load(SeqCst) == 0 || header.armed.swap(0, SeqCst) == 0 {
-            return;
-        }
-        let Some(fd) = header.wake_fd.load(SeqCst).checked_sub(1) else { return };
-        if self.process.is_local() {
-            // SAFETY: the owner's pipe is open as long as its context is; a full pipe is as good as a byte.
-            unsafe { libc::write(fd as i32, [1u8].as_ptr().cast(), 1) };
-            return;
-        }
-        let Ok(mut wake) = self.wake.lock() else { return };
-        if wake.as_ref().is_none_or(|(known, _)| *known != fd) {
-            let path = format!("/proc/{}/fd/{fd}", self.process.reference().pid);
-            let pipe = {
-                use std::os::unix::fs::OpenOptionsExt;
-                std::fs::OpenOptions::new().write(true).custom_flags(libc::O_NONBLOCK).open(path)
-            };
-            *wake = pipe.ok().map(|file| (fd, file));
-        }
-        if let Some((_, file)) = wake.as_mut() {
-            let _ = file.write(&[1]);
-        }
+        self.header().bell.ring(&self.process);
     }
 }
 

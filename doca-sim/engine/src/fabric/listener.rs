@@ -1,24 +1,24 @@
-//! RDMA CM ports: who listens where.
+//! RDMA CM ports and names of Comch: who listens where.
 //!
 //! A claim is a file of the network for other processes, and an entry in a table for this one, which must not look up its
 //! own files: see [`super::network`].
 
 use super::context::{ContextId, LinkId};
 use super::descriptor::ProcessRef;
-use super::network::{self, Claim};
+use super::network::{self, Address, Claim};
 use super::process;
 use crate::code::Res;
 use crate::lock::lock;
 use std::collections::BTreeMap;
 use std::sync::Mutex;
 
-/// This process's listeners, by device and port.
-static OURS: Mutex<BTreeMap<(u32, u16), ContextId>> = Mutex::new(BTreeMap::new());
+/// This process's listeners.
+static OURS: Mutex<BTreeMap<Address, ContextId>> = Mutex::new(BTreeMap::new());
 
-/// A port of a device that this process has; given back when dropped.
+/// An address that this process has; given back when dropped.
 #[derive(Debug)]
 pub struct Listener {
-    at: (u32, u16),
+    at: Address,
     _claim: Claim,
 }
 
@@ -38,22 +38,30 @@ pub fn name(device: u32) -> LinkId {
     LinkId { index: device, generation: 0 }
 }
 
+impl Address {
+    fn device(&self) -> u32 {
+        match self {
+            Address::Port(device, _) | Address::Name(device, _) => *device,
+        }
+    }
+}
+
 impl Listener {
-    /// Takes a port of a device for a context. IN_USE if a living process has it.
-    pub fn claim(device: u32, port: u16, context: ContextId) -> Res<Listener> {
+    /// Takes an address for a context. IN_USE if a living process has it.
+    pub fn claim(at: Address, context: ContextId) -> Res<Listener> {
         let me = process::local()?.reference();
         let text = format!(
             "{} {} {:x} {:x} {} {}\n",
             me.pid, me.salt, me.token[0], me.token[1], context.index, context.generation
         );
-        let claim = process::network()?.claim_listener(device, port, &text)?;
-        lock(&OURS).insert((device, port), context);
-        Ok(Listener { at: (device, port), _claim: claim })
+        let claim = process::network()?.claim_listener(&at, &text)?;
+        lock(&OURS).insert(at.clone(), context);
+        Ok(Listener { at, _claim: claim })
     }
 
     /// The device: its position in the topology.
     pub fn device(&self) -> u32 {
-        self.at.0
+        self.at.device()
     }
 }
 
@@ -63,12 +71,12 @@ impl Drop for Listener {
     }
 }
 
-/// Who has a port of a device.
-pub fn find(device: u32, port: u16) -> Option<Found> {
-    let link = name(device);
-    let path = process::network().ok()?.listener_path(device, port);
+/// Who has an address.
+pub fn find(at: &Address) -> Option<Found> {
+    let link = name(at.device());
+    let path = process::network().ok()?.listener_path(at);
     if network::is_ours(&path) {
-        let context = *lock(&OURS).get(&(device, port))?;
+        let context = *lock(&OURS).get(at)?;
         return Some(Found { process: process::local().ok()?.reference(), context, link });
     }
     let (text, _witness) = network::read_published(&path).ok()?;

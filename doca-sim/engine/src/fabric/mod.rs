@@ -6,17 +6,23 @@
 //! shm         sealed segments and what may lie in them
 //! process     this process's adapter, and attachments to the adapters of others
 //! region      registered memory: keys, bounds, rights, hazards, copies
+//! bell        who sleeps, and how to wake it
 //! context     one segment for each running context: connections, send queues, receive pool, mailbox
 //! route       whether two ports reach each other
 //! queue       the NIC: executes the head of a send queue, whoever comes by
 //! mailbox     connection-management messages
-//! listener    who takes requests for connections, at which port of which device
+//! listener    who takes requests for connections, at which port or name of which device
+//! channel     Comch: the messages of a connection, both ways
+//! inbox       Comch: the buffers that a consumer has posted
 //! descriptor  export descriptors
 //! ```
 
+pub mod bell;
+pub mod channel;
 pub mod clock;
 pub mod context;
 pub mod descriptor;
+pub mod inbox;
 pub mod listener;
 pub mod mailbox;
 pub mod network;

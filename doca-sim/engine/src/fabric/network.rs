@@ -3,6 +3,7 @@
 //! ```text
 //! adapter-PID-SALT   one per live process: where its shared memory is; locked while the process lives
 //! listen-DEV-PORT    one per RDMA CM listener: who listens; locked while its owner lives
+//! comch-DEV-NAME     one per Comch server, for the clients of that device: likewise; NAME is in hexadecimal
 //! ```
 //!
 //! Locks are POSIX record locks: the kernel drops them when the owner dies, however it dies, and a forked child
@@ -25,6 +26,15 @@ use std::sync::Mutex;
 #[derive(Debug)]
 pub struct Network {
     dir: PathBuf,
+}
+
+/// What can be listened at.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub enum Address {
+    /// A port of RDMA CM on a device.
+    Port(u32, u16),
+    /// A name of Comch, for the clients of a device.
+    Name(u32, Vec<u8>),
 }
 
 /// A file of the network that this process owns; removed when dropped.
@@ -113,16 +123,22 @@ impl Network {
         self.create(&lock, self.adapter_path(id), text)
     }
 
-    /// Path of the file that claims a CM port of a device.
-    pub fn listener_path(&self, device: u32, port: u16) -> PathBuf {
-        self.dir.join(format!("listen-{device}-{port}"))
+    /// Path of the file that claims an address.
+    pub fn listener_path(&self, at: &Address) -> PathBuf {
+        self.dir.join(match at {
+            Address::Port(device, port) => format!("listen-{device}-{port}"),
+            Address::Name(device, name) => {
+                let name: String = name.iter().map(|byte| format!("{byte:02x}")).collect();
+                format!("comch-{device}-{name}")
+            }
+        })
     }
 
-    /// Claims a CM port of a device. IN_USE if a living process has it.
-    pub fn claim_listener(&self, device: u32, port: u16, text: &str) -> Res<Claim> {
+    /// Claims an address. IN_USE if a living process has it.
+    pub fn claim_listener(&self, at: &Address, text: &str) -> Res<Claim> {
         let lock = self.lock()?;
         self.sweep();
-        self.create(&lock, self.listener_path(device, port), text)
+        self.create(&lock, self.listener_path(at), text)
     }
 
     fn create(&self, _held: &DirLock, path: PathBuf, text: &str) -> Res<Claim> {
@@ -150,7 +166,7 @@ impl Network {
         for entry in entries.flatten() {
             let name = entry.file_name();
             let Some(name) = name.to_str() else { continue };
-            let ours = name.starts_with("adapter-") || name.starts_with("listen-");
+            let ours = ["adapter-", "listen-", "comch-"].iter().any(|kind| name.starts_with(kind));
             if !ours || is_ours(&entry.path()) {
                 continue;
             }

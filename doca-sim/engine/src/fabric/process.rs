@@ -8,9 +8,12 @@ use super::shm::{Segment, Shared, os};
 use super::{ProcId, clock};
 use crate::code::{Code, Res};
 use crate::fork;
+use crate::lock::lock;
+use crate::log;
 use std::collections::HashMap;
-use std::fs::File;
+use std::fs::{File, OpenOptions};
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::SeqCst};
 use std::sync::{Arc, Mutex, OnceLock, Weak};
 
@@ -22,6 +25,9 @@ pub const MAX_CONTEXTS: usize = 4096;
 pub const MAX_REGIONS: usize = 65536;
 /// Copies that can be under way at once, by all processes, to and from one process.
 pub const MAX_HAZARDS: usize = 1024;
+
+/// Wake descriptors of one process that are kept open.
+const MAX_WAKERS: usize = 64;
 
 #[repr(C)]
 pub(super) struct Header {
@@ -61,6 +67,8 @@ pub struct Process {
     /// `None` for this process, which is alive by definition.
     witness: Option<Witness>,
     contexts: Mutex<HashMap<ContextId, Weak<ContextView>>>,
+    /// Its wake descriptors, opened when first needed.
+    wakers: Mutex<HashMap<(u32, u64), File>>,
 }
 
 /// What tells that another process lives.
@@ -144,6 +152,7 @@ fn join() -> Res<Local> {
         memory: Memory::Own,
         witness: None,
         contexts: Mutex::new(HashMap::new()),
+        wakers: Mutex::new(HashMap::new()),
     };
     Ok(Local {
         network,
@@ -231,6 +240,7 @@ impl Process {
                 checked: AtomicU64::new(clock::now()),
             }),
             contexts: Mutex::new(HashMap::new()),
+            wakers: Mutex::new(HashMap::new()),
         })
     }
 
@@ -321,18 +331,54 @@ impl Process {
         self.adapter.array(CONTEXTS_AT, MAX_CONTEXTS).expect("an adapter is as long as its layout")
     }
 
+    /// Writes a byte to one of its wake descriptors, an end of that pipe.
+    pub(super) fn wake(&self, fd: u32, pipe: u64) {
+        let wake = |fd: i32| {
+            // SAFETY: one byte to an open pipe that does not block; when it is full, its owner is awake.
+            unsafe { libc::write(fd, [1u8].as_ptr().cast(), 1) };
+        };
+        if self.is_local() {
+            return wake(fd as i32);
+        }
+        let mut wakers = lock(&self.wakers);
+        if let Some(file) = wakers.get(&(fd, pipe)) {
+            return wake(file.as_raw_fd());
+        }
+        // Opened for reading, too: writing to a pipe that nobody reads is death by SIGPIPE, and its owner may have died.
+        let path = format!("/proc/{}/fd/{fd}", self.reference.pid);
+        let opened = OpenOptions::new().read(true).write(true).custom_flags(libc::O_NONBLOCK).open(path);
+        let ours = |file: &File| file.metadata().is_ok_and(|meta| meta.ino() == pipe);
+        let Some(file) = opened.ok().filter(ours) else {
+            log::debug!("process {} cannot be woken", self.reference.pid);
+            return;
+        };
+        wake(file.as_raw_fd());
+        if wakers.len() >= MAX_WAKERS {
+            wakers.clear();
+        }
+        wakers.insert((fd, pipe), file);
+    }
+
+    /// A segment that the process has published, by name.
+    pub fn published(&self, id: ContextId) -> Res<Segment> {
+        let slot = self.context_slots().get(id.index as usize).ok_or(Code::NOT_FOUND)?;
+        if slot.generation.load(SeqCst) != id.generation {
+            return Err(Code::NOT_FOUND);
+        }
+        let fd = slot.fd.load(SeqCst);
+        Segment::open(format!("/proc/{}/fd/{fd}", self.reference.pid).as_ref())
+    }
+
     /// A running context of this process, by name.
     pub fn context(self: &Arc<Self>, id: ContextId) -> Res<Arc<ContextView>> {
         let mut contexts = self.contexts.lock().map_err(|_| Code::UNEXPECTED)?;
         if let Some(view) = contexts.get(&id).and_then(Weak::upgrade) {
             return Ok(view);
         }
-        let slot = self.context_slots().get(id.index as usize).ok_or(Code::NOT_FOUND)?;
-        if slot.generation.load(SeqCst) != id.generation || self.is_local() {
+        if self.is_local() {
             return Err(Code::NOT_FOUND);
         }
-        let fd = slot.fd.load(SeqCst);
-        let segment = Segment::open(format!("/proc/{}/fd/{fd}", self.reference.pid).as_ref())?;
+        let segment = self.published(id)?;
         let view = Arc::new(ContextView::attach(self.clone(), id, segment)?);
         contexts.retain(|_, weak| weak.strong_count() > 0);
         contexts.insert(id, Arc::downgrade(&view));
@@ -360,12 +406,18 @@ impl ContextPlace {
         self.id
     }
 
+    /// Lets peers find a segment.
+    pub fn show(&self, fd: i32) -> Res {
+        let slot = &own()?.process.context_slots()[self.id.index as usize];
+        slot.fd.store(fd as u32, SeqCst);
+        slot.generation.store(self.id.generation, SeqCst);
+        Ok(())
+    }
+
     /// Lets peers find the context.
     pub fn publish(&self, view: &Arc<ContextView>) -> Res {
+        self.show(view.fd())?;
         let own = own()?;
-        let slot = &own.process.context_slots()[self.id.index as usize];
-        slot.fd.store(view.fd() as u32, SeqCst);
-        slot.generation.store(self.id.generation, SeqCst);
         let mut contexts = own.process.contexts.lock().map_err(|_| Code::UNEXPECTED)?;
         contexts.insert(self.id, Arc::downgrade(view));
         Ok(())

@@ -5,10 +5,12 @@
 //! whatever it writes is only a number, to be read once and checked.
 
 use crate::code::{Code, Res};
+use crate::lock::lock;
 use std::ffi::CStr;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::path::Path;
 use std::ptr::NonNull;
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicU32, AtomicU64};
 
 /// What may lie in a segment.
@@ -27,7 +29,8 @@ unsafe impl Shared for AtomicU64 {}
 /// A mapped segment.
 #[derive(Debug)]
 pub struct Segment {
-    fd: OwnedFd,
+    /// Only of segments that others are to find by it.
+    fd: Mutex<Option<OwnedFd>>,
     base: NonNull<u8>,
     len: usize,
 }
@@ -75,7 +78,10 @@ impl Segment {
         if seals < 0 || seals & needed != needed {
             return Err(Code::NOT_FOUND);
         }
-        Self::map(file.into(), usize::try_from(len).map_err(|_| Code::NO_MEMORY)?)
+        // The mapping outlives the descriptor, of which a process with many peers would run out.
+        let segment = Self::map(file.into(), usize::try_from(len).map_err(|_| Code::NO_MEMORY)?)?;
+        segment.hide();
+        Ok(segment)
     }
 
     fn map(fd: OwnedFd, len: usize) -> Res<Segment> {
@@ -97,12 +103,17 @@ impl Segment {
             return Err(os("mapping of a segment"));
         }
         let base = NonNull::new(base.cast()).ok_or(Code::UNEXPECTED)?;
-        Ok(Segment { fd, base, len })
+        Ok(Segment { fd: Mutex::new(Some(fd)), base, len })
     }
 
-    /// The descriptor's number, by which a peer finds the segment under `/proc/PID/fd`.
+    /// The descriptor's number, by which a peer finds the segment under `/proc/PID/fd`; -1 for one that is hidden.
     pub fn fd(&self) -> i32 {
-        self.fd.as_raw_fd()
+        lock(&self.fd).as_ref().map_or(-1, AsRawFd::as_raw_fd)
+    }
+
+    /// No peer needs to find the segment any more: gives its descriptor back.
+    pub fn hide(&self) {
+        lock(&self.fd).take();
     }
 
     /// Bytes mapped.

@@ -17,6 +17,7 @@ use crate::fabric::context::{ContextView, FarEnd, LinkId, LinkState};
 use crate::fabric::descriptor::ConnectionDescriptor;
 use crate::fabric::listener::{self, Listener};
 use crate::fabric::mailbox::{self, Control, Kind, Message, Offer};
+use crate::fabric::network::Address;
 use crate::fabric::queue::{self, Holder};
 use crate::fabric::{clock, process};
 use crate::log;
@@ -109,7 +110,7 @@ impl Rdma {
             return Err(Code::BAD_STATE);
         }
         let device = self.device_index();
-        let listener = Listener::claim(device, port, running.view().id()).map_err(|code| {
+        let listener = Listener::claim(Address::Port(device, port), running.view().id()).map_err(|code| {
             log::error!("port {port} of {} cannot be listened on: {code:?}", self.device().ibdev);
             Code::CONNECTION_ABORTED
         })?;
@@ -252,7 +253,7 @@ pub(super) fn join(running: &Running, connection: &Connection, far: Far) -> Res 
 }
 
 fn find_listener(addr: &Addr) -> Option<Far> {
-    let found = listener::find(addr.resolve()?, addr.port())?;
+    let found = listener::find(&Address::Port(addr.resolve()?, addr.port()))?;
     Some(Far::plain(found.process, found.context, found.link))
 }
 

@@ -12,6 +12,7 @@ use crate::fabric::process::{self, ContextPlace};
 use crate::fabric::queue::{self, Head, Outcome, Received, Wait};
 use crate::fault;
 use crate::log;
+use crate::pieces;
 use crate::profile;
 use crate::strict;
 use crate::task::{Pool, Task};
@@ -350,7 +351,7 @@ impl Running {
         fields.result_connection.set(connection.map_or(0, |c| Rc::as_ptr(&c) as usize));
         // The data of a write with immediate are in the memory that the writer named.
         if status == Code::SUCCESS && result.opcode != 2 {
-            super::submit::advance(task.buffer(&fields.dst), result.length);
+            pieces::advance(task.buffer(&fields.dst), result.length);
         }
     }
 

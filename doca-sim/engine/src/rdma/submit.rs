@@ -20,6 +20,7 @@ use crate::fabric::region::Piece;
 use crate::fault;
 use crate::log;
 use crate::mmap::Backing;
+use crate::pieces::{advance, chain, data, data_len, rooms};
 use crate::profile;
 use crate::strict;
 use crate::sync_event::RemoteNet;
@@ -188,31 +189,6 @@ enum Local<'a> {
     Room(Option<&'a Buf>),
 }
 
-fn chain(head: Option<&Buf>) -> impl Iterator<Item = &Buf> {
-    std::iter::successors(head, |buf| buf.next())
-}
-
-fn data_len(head: Option<&Buf>) -> u64 {
-    chain(head).map(|buf| buf.data_len() as u64).sum()
-}
-
-fn piece(buf: &Buf, addr: usize, len: usize) -> Option<Piece> {
-    match buf.mmap().backing() {
-        Backing::Local(region) => Some(Piece { addr: addr as u64, len: len as u64, region }),
-        Backing::Remote(_) => None,
-    }
-}
-
-/// The data sections of a chain.
-fn data(head: Option<&Buf>) -> impl Iterator<Item = Piece> + '_ {
-    chain(head).filter_map(|buf| piece(buf, buf.data(), buf.data_len()))
-}
-
-/// The free room behind the data of each buffer of a chain.
-fn rooms(head: Option<&Buf>) -> impl Iterator<Item = Piece> + '_ {
-    chain(head).filter_map(|buf| piece(buf, buf.data() + buf.data_len(), buf.room()))
-}
-
 /// Local memory: of this process, registered with this device, with the rights, in a chain that is not too long.
 fn check_local(rdma: &Rdma, head: Option<&Buf>, limit: u32, access: u32) -> Res {
     for (index, buf) in chain(head).enumerate() {
@@ -286,19 +262,5 @@ pub fn finish(task: &Task, kind: RdmaTask) {
         | RdmaTask::Write
         | RdmaTask::WriteImm
         | RdmaTask::RemoteNetSyncEventNotifySet => {}
-    }
-}
-
-/// Lets the data of a chain grow by `length` bytes, in order.
-pub fn advance(head: Option<&Buf>, length: u64) {
-    let mut left = length;
-    for buf in chain(head) {
-        let step = left.min(buf.room() as u64);
-        // Cannot fail: the step is no more than the room.
-        let _ = buf.set_data_len(buf.data_len() + step as usize);
-        left -= step;
-        if left == 0 {
-            break;
-        }
     }
 }

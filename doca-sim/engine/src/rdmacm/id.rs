@@ -18,6 +18,7 @@ use crate::code::{Code, Res};
 use crate::fabric::context::{ContextView, FarEnd, LinkId, LinkState};
 use crate::fabric::listener::Listener;
 use crate::fabric::mailbox::{self, Control, Message, Offer, REJECT_BY_PROGRAM};
+use crate::fabric::network::Address;
 use crate::fabric::process;
 use crate::log;
 use crate::rdma::Far;
@@ -251,7 +252,7 @@ impl Id {
         }
         let context = self.mailbox.view().id();
         let take = |port| -> Res<Vec<Listener>> {
-            on.iter().map(|device| Listener::claim(*device, port, context)).collect()
+            on.iter().map(|device| Listener::claim(Address::Port(*device, port), context)).collect()
         };
         if source.port() != 0 {
             self.ports = take(source.port())?;

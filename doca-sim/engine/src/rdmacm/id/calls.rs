@@ -4,6 +4,7 @@ use super::{Id, State};
 use crate::fabric::clock;
 use crate::fabric::listener;
 use crate::fabric::mailbox::{self, Offer, REJECT_BY_PROGRAM, REJECT_NO_LISTENER};
+use crate::fabric::network::Address;
 use crate::log;
 use crate::rdma::Far;
 use crate::rdmacm::event::{self, Event, Kind, Pending, REJECT_DATA, REPLY_DATA, REQUEST_DATA};
@@ -193,7 +194,7 @@ pub unsafe fn connect(id: *mut CmId, param: Option<&ConnParam>) -> Outcome {
         let (key, channel) = (id.key(), id.channel);
         let destination = id.destination.ok_or(INVALID)?;
         let device = address::anywhere(destination.ip())?.ok_or(INVALID)?;
-        let found = listener::find(device.index as u32, destination.port());
+        let found = listener::find(&Address::Port(device.index as u32, destination.port()));
         let there = found.map(|found| id.meet(Far::plain(found.process, found.context, found.link)));
         let letter = id.letter(mailbox::Kind::Request, destination.port(), offer, data);
         let patience = clock::millis(topology::get()?.timeouts.cm_timeout_ms.into()) * PATIENCE;
