@@ -1,6 +1,5 @@
 /*
- * STA before start: whether a device can control a storage target, limits, devices for queue pairs. Last what the
- * simulator does not have yet; these lines fail when it does.
+ * STA before start: whether a device can control a storage target, limits, devices for queue pairs, and what start needs.
  */
 #include <stdint.h>
 
@@ -127,11 +126,11 @@ static void starts(struct doca_dev *control)
 	FAILS(INVALID_VALUE, doca_ctx_start(ctx));
 	OK(doca_sta_add_dev(sta, control));
 
-	/* Known gaps: the data path, and everything that needs a target which runs. */
-	FAILS(NOT_SUPPORTED, doca_ctx_start(ctx));
-	FAILS(NOT_SUPPORTED, doca_sta_io_create(sta, &io));
-	FAILS(NOT_SUPPORTED, doca_sta_subsystem_create(sta, "nqn.2026-01.org.example:disk", &subsystem));
-	FAILS(NOT_SUPPORTED, doca_sta_be_create(sta, &back_end));
+	/* Without allocator and tasks it does not start, and without a start there is nothing else. */
+	FAILS(INITIALIZATION, doca_ctx_start(ctx));
+	FAILS(BAD_STATE, doca_sta_io_create(sta, &io));
+	FAILS(BAD_STATE, doca_sta_subsystem_create(sta, "nqn.2026-01.org.example:disk", &subsystem));
+	FAILS(BAD_STATE, doca_sta_be_create(sta, &back_end));
 	CHECK(io == NULL && subsystem == NULL && back_end == NULL);
 
 	OK(doca_ctx_get_state(ctx, &state));

@@ -63,13 +63,14 @@ fn sources() -> Result<Vec<PathBuf>> {
 
 /// Programs about connection management use the SDK's librdmacm as others use the real one.
 fn uses_rdmacm(program: &str) -> bool {
-    program.starts_with("rdmacm_")
+    ["rdmacm_", "sta_"].iter().any(|prefix| program.starts_with(prefix))
 }
 
 /// The modules that a program uses.
 fn modules_of(program: &str) -> &'static [&'static str] {
     match program {
         "sta" => &["doca-sta"],
+        program if program.starts_with("sta_") => &["doca-sta", "doca-rdma", "doca-common"],
         "dma" => &["doca-dma", "doca-common"],
         "faults" => &["doca-rdma", "doca-dma", "doca-common"],
         _ => MODULES,

@@ -43,6 +43,12 @@ pub trait Context {
     fn is_ready(&self) -> bool {
         true
     }
+    /// Whether it may be stopped by its program.
+    fn may_stop(&self) -> Res {
+        Ok(())
+    }
+    /// The context has entered a state; the program is told next.
+    fn entered(&self, _state: CtxState) {}
     /// RUNNING to STOPPING: ends connections, flushes tasks in flight.
     fn stop(&self);
     /// STOPPING to IDLE: releases what `start` allocated.
@@ -204,6 +210,7 @@ impl Ctx {
 
     fn change(&self, owner: &dyn Context, next: CtxState) {
         let previous = self.state.replace(next);
+        owner.entered(next);
         log::trace!("{} {:p}: {previous:?} -> {next:?}", owner.name(), self);
         if let Some(callback) = self.callback.get() {
             // SAFETY: the program's own function, with what its type promises.
@@ -244,7 +251,7 @@ impl Ctx {
             CtxState::Idle if profile::get().stop_idle_bad_state => return Err(Code::BAD_STATE),
             CtxState::Idle => return Ok(()),
             CtxState::Stopping => return Err(Code::IN_PROGRESS),
-            CtxState::Starting | CtxState::Running => {}
+            CtxState::Starting | CtxState::Running => owner.may_stop()?,
         }
         self.change(&*owner, CtxState::Stopping);
         owner.stop();

@@ -212,7 +212,8 @@ impl Mmap {
         self.has_device(dev.device())
     }
 
-    fn has_device(&self, device: &Device) -> bool {
+    /// The same, by what the topology says about it.
+    pub fn has_device(&self, device: &Device) -> bool {
         self.devices.load(Relaxed) & bit(device) != 0
     }
 

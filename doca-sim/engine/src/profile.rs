@@ -53,6 +53,18 @@ profiles! {
     exported_mmap_not_stoppable "exported-mmap-not-stoppable";
     /// Buffers can be taken from an inventory that was never started, as programs are seen to do on hardware.
     inventory_needs_no_start "inventory-needs-no-start";
+    /// Contexts of storage targets are RUNNING when start returns.
+    sta_start_at_once "sta-start-at-once";
+    /// Subsystems and back ends are set up before the storage target starts, and only then.
+    sta_setup_idle "sta-setup-idle";
+    /// They are set up before or after the start.
+    sta_setup_any "sta-setup-any";
+    /// A queue pair of a storage target knows no administration: whatever looks like a read or a write is served as one.
+    sta_no_admin_qp "sta-no-admin-qp";
+    /// Every third submit of a storage target's tasks meets another one at its execution unit: AGAIN.
+    sta_again_contention "sta-again-contention";
+    /// A queue pair of a storage target takes four tasks, and then AGAIN until its unit has looked at them.
+    sta_again_budget "sta-again-budget";
     /// Bytes that change while a task reads them are told of: see `strict`.
     strict "strict";
 }

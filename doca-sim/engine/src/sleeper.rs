@@ -48,7 +48,7 @@ impl Pipe {
         self.0[1].as_raw_fd()
     }
 
-    fn wake(&self) {
+    pub(crate) fn wake(&self) {
         // SAFETY: one byte to our own pipe; when it is full, it is readable, which is all we want.
         unsafe { libc::write(self.writer(), [1u8].as_ptr().cast(), 1) };
     }

@@ -47,6 +47,8 @@ pub struct Fields {
     pub first: Cell<u64>,
     /// Swap.
     pub second: Cell<u64>,
+    /// What to send, where it is as short as this.
+    pub bytes: Cell<[u8; 16]>,
     /// Bytes moved.
     pub result_len: Cell<u64>,
     /// `doca_rdma_opcode` of a receive.
@@ -164,14 +166,19 @@ impl Task {
 
     /// Gives the task back to the program and runs its callback. The context may be gone afterwards.
     pub fn complete(&self, ctx: &Ctx, status: Code, callback: TaskCallback) {
+        // SAFETY: the program's own function, with what its type promises.
+        self.give_back(ctx, status, |task| unsafe { callback(task, task.user_data.get(), ctx.user_data()) });
+    }
+
+    /// The same for callbacks of another type.
+    pub fn give_back(&self, ctx: &Ctx, status: Code, call: impl FnOnce(&Task)) {
         self.each_buffer(Buf::leave_flight);
         self.status.set(status);
         self.state.set(TaskState::Owned);
         ctx.count_in_flight(-1);
         fault::forget(self);
         log::trace!("completion of task {self:p}: {status:?}");
-        // SAFETY: the program's own function, with what its type promises.
-        unsafe { callback(self, self.user_data.get(), ctx.user_data()) };
+        call(self);
     }
 
     /// `doca_task_free`
@@ -242,6 +249,7 @@ impl Pool {
         for field in [&fields.immediate, &fields.result_opcode, &fields.result_immediate] {
             field.set(0);
         }
+        fields.bytes.set([0; 16]);
         task.user_data.set(user_data);
         task.status.set(Code::SUCCESS);
         task.state.set(TaskState::Owned);

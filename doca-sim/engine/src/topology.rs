@@ -254,6 +254,14 @@ settings! {
         max_io_num_per_dev: u32 = 1024,
         /// Commands in the queue of one connection.
         max_io_queue_size: u32 = 128,
+        /// A disk that has not completed a command after so many milliseconds is told of.
+        be_timeout_ms: u32 = 10_000,
+        /// What a target needs beside its own library is there: `false` for a target without RDMA underneath.
+        substrate: bool = true,
+        /// The process may run code on the device.
+        permitted: bool = true,
+        /// The packets of queue pairs on the device are steered to its execution units.
+        steering: bool = true,
     }
 }
 

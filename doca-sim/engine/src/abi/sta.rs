@@ -1,11 +1,11 @@
-//! `doca_sta.h`: the control context of storage targets, and every limit.
+//! `doca_sta.h` and `doca_sta_mem.h`: the control context of storage targets, every limit, and the allocator.
 
 use crate::code::Code;
 use crate::ctx::{Context, Ctx};
 use crate::dev::{Dev, Devinfo};
 use crate::entry;
 use crate::entry::{In, Out};
-use crate::sta::Sta;
+use crate::sta::{AddressCallback, AllocCallback, Allocator, FreeCallback, Sta};
 use crate::topology;
 use std::ptr::null;
 use std::rc::Rc;
@@ -48,6 +48,17 @@ entry! {
     /// The number set last, else 1.
     fn doca_sta_get_max_sta_io(sta: In<Sta>, max_io_num: Out<u16>) {
         max_io_num.put(sta.get()?.max_sta_io())
+    }
+
+    /// Where pinned memory comes from; ALREADY_EXIST the second time.
+    fn doca_sta_mem_allocator_register(
+        sta: In<Sta>, alloc: Option<AllocCallback>, free: Option<FreeCallback>, vtophys: Option<AddressCallback>,
+    ) {
+        let sta = sta.get()?;
+        let (Some(alloc), Some(free), Some(vtophys)) = (alloc, free, vtophys) else {
+            return Err(Code::INVALID_VALUE);
+        };
+        sta.set_allocator(Allocator { alloc, free, vtophys })
     }
 
     /// Whether namespaces can have blocks of this size, bytes.

@@ -132,6 +132,17 @@ pub fn unregister(id: RegionId) {
     }
 }
 
+/// The region that a memory key of a process stands for, as `doca_mmap_get_mkey` makes them; one that cannot be reached if
+/// the key stands for none.
+pub fn by_key(process: &Process, key: u32) -> RegionId {
+    let index = (key >> 8).wrapping_sub(1);
+    let slot = process.regions().get(index as usize);
+    let generation = slot.map_or(0, |slot| (slot.state.load(SeqCst) >> 1) as u32);
+    // No region has generation 0.
+    let generation = if generation & 0xff == key & 0xff { generation } else { 0 };
+    RegionId { index, generation }
+}
+
 impl Hazard {
     fn release(&self, holder: u64) {
         self.region.store(0, SeqCst);

@@ -372,17 +372,23 @@ impl Cm {
     /// Ends a side of a connection that is up or nearly so.
     fn hang_up(&mut self, id: *mut CmId) -> Outcome {
         let up = [State::Answered, State::Accepted, State::Established, State::Left];
-        let id = self.in_state(id, &up)?;
-        let (key, channel, peer, known) = (id.key(), id.channel, id.peer.clone(), id.state);
-        id.state = State::Over;
-        if known == State::Left {
-            return Ok(());
+        let key = self.in_state(id, &up)?.key();
+        self.end(key);
+        Ok(())
+    }
+
+    /// Ends a side of a connection, whoever's it is.
+    pub(super) fn end(&mut self, key: usize) {
+        let Some(id) = self.ids.get_mut(&key) else { return };
+        let known = std::mem::replace(&mut id.state, State::Over);
+        if !matches!(known, State::Answered | State::Accepted | State::Established) {
+            return;
         }
-        let letter = id.letter(mailbox::Kind::Disconnect, 0, Offer::default(), &[])?;
-        if let Some(peer) = peer {
+        let (channel, peer) = (id.channel, id.peer.clone());
+        let letter = id.letter(mailbox::Kind::Disconnect, 0, Offer::default(), &[]);
+        if let (Some(peer), Ok(letter)) = (peer, letter) {
             self.send(&peer, letter);
         }
         self.report(channel, Pending::plain(key, Kind::Disconnected, 0));
-        Ok(())
     }
 }

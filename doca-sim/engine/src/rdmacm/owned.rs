@@ -63,6 +63,20 @@ impl OwnedId {
         cm().ids.get(&self.0)?.far
     }
 
+    /// The client's end that takes the data, once the client has confirmed: whatever has come to the channel is looked at.
+    pub fn confirmed_far(&self) -> Option<Far> {
+        let mut cm = cm();
+        let channel = cm.ids.get(&self.0)?.channel;
+        cm.look(channel);
+        let id = cm.ids.get(&self.0)?;
+        id.far.filter(|_| matches!(id.state, State::Established | State::Left))
+    }
+
+    /// Ends the connection; the program's channel is told as after `rdma_disconnect`.
+    pub fn disconnect(&self) {
+        cm().end(self.0);
+    }
+
     /// Where the client's letters are to go.
     pub fn control(&self) -> Option<Control> {
         Some(cm().ids.get(&self.0)?.control())

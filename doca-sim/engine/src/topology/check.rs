@@ -105,6 +105,7 @@ fn device(device: &Device) -> Result<(), String> {
         ("sta.max_num_connected_qp_per_eu", sta.max_num_connected_qp_per_eu),
         ("sta.max_io_num_per_dev", sta.max_io_num_per_dev),
         ("sta.max_io_queue_size", sta.max_io_queue_size),
+        ("sta.be_timeout_ms", sta.be_timeout_ms),
     ];
     if let Some((field, _)) = zero(&limits) {
         return fail(field, &"must be at least 1");

@@ -112,7 +112,7 @@ fn the_number_of_io_contexts_is_one_until_set() {
 }
 
 #[test]
-fn a_start_without_a_data_path_is_refused() {
+fn a_start_needs_devices_an_allocator_and_tasks() {
     let devices = Devices::open();
     let sta = created(devices.first);
     let ctx = call!(doca_sta_as_ctx(sta));
@@ -125,7 +125,7 @@ fn a_start_without_a_data_path_is_refused() {
         INVALID_VALUE doca_ctx_start(ctx);
     }
     ok!(doca_sta_add_dev(sta, devices.second););
-    fails!(NOT_SUPPORTED doca_ctx_start(ctx););
+    fails!(INITIALIZATION doca_ctx_start(ctx););
     ok!(doca_ctx_stop(ctx););
     let mut state = u32::MAX;
     ok! {
