@@ -319,6 +319,10 @@ impl Sta {
         match unit::start(&self.core) {
             Ok(thread) => {
                 *lock(&self.thread) = Some(thread);
+                // Programs count the steps of progress that the way to RUNNING takes, and the thread may be slow to begin.
+                while !self.core.hold().target.ready {
+                    std::thread::yield_now();
+                }
                 Ok(())
             }
             Err(error) => {
@@ -492,7 +496,6 @@ impl Context for Sta {
 
     fn is_ready(&self) -> bool {
         self.started_before.replace(true)
-            && (self.core.hold().target.ready || profile::get().sta_start_at_once)
     }
 
     fn may_stop(&self) -> Res {

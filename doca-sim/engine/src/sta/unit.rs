@@ -41,10 +41,7 @@ fn run(core: &Core) {
             break_down(&mut state);
             false
         });
-        if !state.target.ready {
-            state.target.ready = true;
-            super::core::wake(state.target.wake);
-        }
+        state.target.ready = true;
         if busy {
             idle = 0;
             continue;
