@@ -1,0 +1,468 @@
+//! The session with the other relay: reached, greeted, watched, and reached again.
+
+use super::{NAP, Relay, SHARE, STREAMS};
+use crate::fault::{Class, Exit, Fault};
+use crate::frame::{Features, Limits, ProbeKind, Reason};
+use crate::local::dial;
+use crate::mux::{Broken, Event, Mux, Role, Timing};
+use crate::settings::ProbeApp;
+use crate::transport::{LinkEvent, Transport};
+use nix::errno::Errno;
+use std::time::{Duration, Instant};
+
+/// Time for both hellos.
+const GREETING: Duration = Duration::from_secs(2);
+/// How long the DPU tries an application whose queue is full.
+const DIAL: Duration = Duration::from_secs(5);
+/// How long the host waits for the DPU to do so.
+const OPENING: Duration = Duration::from_secs(10);
+/// How long an old peer may take to prove that it lives, when a new one is there.
+const CHALLENGE: Duration = Duration::from_millis(300);
+const FIRST_PAUSE: Duration = Duration::from_millis(100);
+const LONGEST_PAUSE: Duration = Duration::from_secs(5);
+/// How often a failing or periodically tried application is tried.
+const PROBE_PAUSE: Duration = Duration::from_secs(60);
+
+/// How far the link is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(super) enum State {
+    /// DPU: nobody is there.
+    #[default]
+    Idle,
+    /// Host: the next attempt comes then.
+    Pausing(Instant),
+    Connecting,
+    Greeting,
+    Up(Instant),
+}
+
+#[derive(Debug, Default)]
+pub(super) struct Link {
+    pub(super) state: State,
+    /// Attempts in a row that led to no session.
+    failures: u32,
+    pub(super) last_error: Option<String>,
+    /// A newer peer waits until then for the old one to prove itself.
+    challenge: Option<(Instant, Instant)>,
+    /// When the application is tried next.
+    next_probe: Option<Instant>,
+    /// Whether it failed last time.
+    pub(super) application_fails: bool,
+    /// A probe that was asked for by the loop itself.
+    own_probe: Option<u64>,
+    /// DPU: connections to the application whose queue is full.
+    dialing: Vec<(u32, Instant)>,
+    /// The peer's instance in the session before.
+    pub(super) peer_instance: Option<[u8; 16]>,
+    probe_nonce: u64,
+}
+
+impl<T: Transport> Relay<T> {
+    pub(super) fn start(&mut self) -> Result<(), Fault> {
+        let what = self.transport.describe();
+        match self.role {
+            Role::Host => {
+                log::info!(target: crate::LOG, "host side of {}: {what}", self.settings.socket.display());
+                self.link.state = State::Pausing(Instant::now());
+                self.front.start(&self.settings, &self.poller)
+            }
+            Role::Dpu => {
+                log::info!(target: crate::LOG, "DPU side of {}: {what}", self.settings.socket.display());
+                self.transport.connect()
+            }
+        }
+    }
+
+    /// Lets messages come in and the link's own time pass.
+    pub(super) fn turn_link(&mut self, now: Instant) -> Result<bool, Fault> {
+        if let State::Pausing(until) = self.link.state
+            && now >= until
+            && self.ending.is_none()
+        {
+            self.link.state = State::Connecting;
+            self.counters.attempts += 1;
+            self.transport.connect()?;
+        }
+        let mut ups = Vec::new();
+        let mut broken = None;
+        let Relay { transport, mux, counters, .. } = self;
+        let busy = transport.progress(SHARE, &mut |event| match event {
+            LinkEvent::Message(message) if broken.is_none() && ups.is_empty() => {
+                counters.frames_in += 1;
+                if let Some(mux) = mux
+                    && let Err(what) = mux.handle(message, now)
+                {
+                    broken = Some(what);
+                }
+            }
+            LinkEvent::Message(_) => {}
+            LinkEvent::Up => ups.push(Change::Up),
+            LinkEvent::Down(why) => ups.push(Change::Down(why)),
+            LinkEvent::Newcomer => ups.push(Change::Newcomer),
+        });
+        self.turn_events(now);
+        for change in ups {
+            match change {
+                Change::Up => self.greet(now),
+                Change::Down(why) => self.lost(&why, now)?,
+                Change::Newcomer => {
+                    self.link.challenge = Some((now, now + CHALLENGE));
+                    if let Some(mux) = &mut self.mux {
+                        mux.ping(now);
+                    }
+                }
+            }
+        }
+        if let Some(mux) = &mut self.mux
+            && broken.is_none()
+            && !busy
+        {
+            broken = mux.tick(now).err();
+        }
+        if let Some(broken) = broken {
+            self.drop_session(broken, now)?;
+        }
+        self.settle_challenge(now)?;
+        self.turn_dialing(now);
+        self.turn_probe(now);
+        self.turn_opening(now);
+        Ok(busy)
+    }
+
+    /// The pipe is there: says hello.
+    fn greet(&mut self, now: Instant) {
+        let limits = self.transport.limits();
+        let mut features = limits.features;
+        if !self.settings.strict_nvidia {
+            features = features.and(Features::HALF_CLOSE);
+        }
+        let timing = Timing {
+            hello: GREETING.max(self.settings.heartbeat),
+            heartbeat: self.settings.heartbeat,
+            dead_after: self.settings.dead_after,
+        };
+        let settings = crate::mux::Settings {
+            limits: Limits {
+                features,
+                max_frame: limits.max_message,
+                window: self.settings.window,
+                max_streams: self.settings.max_clients,
+                recv_queue: limits.recv_queue,
+            },
+            instance: self.instance,
+            text: self.versions(),
+            timing,
+        };
+        self.mux = Some(Mux::new(self.role, settings, now));
+        self.link.state = State::Greeting;
+    }
+
+    /// What is compared between the two sides.
+    pub(super) fn versions(&self) -> String {
+        let doca = &self.settings.doca_version;
+        format!("relay {}, doca-common {doca}", env!("CARGO_PKG_VERSION"))
+    }
+
+    /// Looks at what the streams did.
+    pub(super) fn turn_events(&mut self, now: Instant) -> bool {
+        let mut any = false;
+        while let Some(event) = self.mux.as_mut().and_then(Mux::next_event) {
+            any = true;
+            self.event(event, now);
+        }
+        any
+    }
+
+    fn event(&mut self, event: Event, now: Instant) {
+        match event {
+            Event::Up => self.up(now),
+            Event::Opened(id, identity) => {
+                log::debug!(target: crate::LOG, "stream {id}: client process {} of user {}", identity.pid, identity.uid);
+                self.dial(id, now, now + DIAL);
+            }
+            Event::Accepted(id) => self.connections.accept(id),
+            Event::Incoming(id) => self.connections.wants_to_take(id),
+            Event::Credit(id) => self.connections.wants_to_send(id),
+            Event::PeerGone(id) => {
+                if let Some(mux) = &mut self.mux {
+                    self.connections.stop_reading(id, mux);
+                }
+            }
+            Event::Closed(id, why) => self.closed(id, why),
+            Event::GoAway => {
+                log::info!(target: crate::LOG, "the other relay drains");
+                if self.role == Role::Host {
+                    self.front.unbind(&self.poller);
+                }
+            }
+            Event::Probe(nonce, kind) => self.answer(nonce, kind),
+            Event::ProbeResult { nonce, errno, bytes } => {
+                if self.link.own_probe == Some(nonce) {
+                    self.link.own_probe = None;
+                    self.application_is(errno, now);
+                } else if let Some(admin) = &mut self.admin {
+                    admin.probed(nonce, errno, bytes, self.counters.bytes);
+                }
+            }
+            Event::RoundTrip(time) => self.counters.round_trip.add(time),
+        }
+    }
+
+    fn closed(&mut self, id: u32, why: Option<(Reason, String)>) {
+        let had = self.connections.remove(id);
+        let Some((reason, text)) = why else {
+            log::debug!(target: crate::LOG, "stream {id}: ended");
+            return;
+        };
+        self.counters.reset(reason);
+        if had || reason != Reason::LocalClosed {
+            let class = match reason {
+                Reason::Refused | Reason::NoPath | Reason::SessionLost | Reason::Timeout => Class::Terminator,
+                Reason::Permission => Class::Permission,
+                _ => {
+                    log::debug!(target: crate::LOG, "stream {id}: {} {text}", reason.text());
+                    return;
+                }
+            };
+            self.front.complain(&format!("{class}: stream {id}: {}: {text}", reason.text()));
+        }
+    }
+
+    fn up(&mut self, now: Instant) {
+        let Some(agreed) = self.mux.as_ref().and_then(Mux::agreed).cloned() else { return };
+        self.link.state = State::Up(now);
+        self.link.failures = 0;
+        self.link.last_error = None;
+        self.counters.sessions += 1;
+        self.transport.set_peer_queue(agreed.peer_queue);
+        let restarted = self.link.peer_instance.is_some_and(|before| before != agreed.instance);
+        self.link.peer_instance = Some(agreed.instance);
+        log::info!(
+            target: crate::LOG,
+            "session up: frames of {} bytes, windows of {}, {} clients; the other side is {}{}",
+            agreed.limits.max_frame,
+            agreed.limits.window,
+            agreed.limits.max_streams,
+            agreed.text,
+            if restarted { ", started anew" } else { "" }
+        );
+        let ours = self.versions();
+        if ours != agreed.text {
+            log::warn!(target: crate::LOG, "{}: this side is {ours}, the other {}", Class::Version, agreed.text);
+        }
+        if self.role == Role::Host {
+            match self.settings.probe_app {
+                ProbeApp::Off => self.front.session_up(&self.settings, &self.poller),
+                ProbeApp::Start | ProbeApp::Periodic => self.link.next_probe = Some(now),
+            }
+        }
+    }
+
+    /// What the application said when it was tried.
+    fn application_is(&mut self, errno: u32, now: Instant) {
+        let socket = self.settings.socket.display();
+        if errno == 0 {
+            if self.link.application_fails {
+                log::info!(target: crate::LOG, "the application answers again");
+            }
+        } else {
+            let errno = Errno::from_raw(i32::try_from(errno).unwrap_or(0));
+            log::error!(
+                target: crate::LOG,
+                "{}: the DPU relay answers, but its application does not: {errno} (the client's socket is {socket})",
+                Class::Terminator
+            );
+            self.link.last_error = Some(format!("{}: the application: {errno}", Class::Terminator));
+        }
+        self.link.application_fails = errno != 0;
+        let again = errno != 0 || self.settings.probe_app == ProbeApp::Periodic;
+        self.link.next_probe = again.then(|| now + PROBE_PAUSE);
+        self.front.session_up(&self.settings, &self.poller);
+    }
+
+    fn turn_probe(&mut self, now: Instant) {
+        if self.link.next_probe.is_none_or(|at| now < at) || !matches!(self.link.state, State::Up(_)) {
+            return;
+        }
+        self.link.next_probe = None;
+        self.link.own_probe = self.probe(ProbeKind::Application);
+    }
+
+    /// Asks the other relay; the answer comes with this number.
+    pub(super) fn probe(&mut self, kind: ProbeKind) -> Option<u64> {
+        let mux = self.mux.as_mut().filter(|mux| mux.agreed().is_some())?;
+        self.link.probe_nonce += 1;
+        mux.probe(self.link.probe_nonce, kind);
+        Some(self.link.probe_nonce)
+    }
+
+    fn answer(&mut self, nonce: u64, kind: ProbeKind) {
+        let errno = match kind {
+            ProbeKind::Application if self.role == Role::Dpu => {
+                dial(&self.settings.socket).err().filter(|errno| *errno != Errno::EAGAIN)
+            }
+            _ => None,
+        };
+        let errno = errno.map_or(0, |errno| (errno as i32).cast_unsigned());
+        if let Some(mux) = &mut self.mux {
+            mux.answer_probe(nonce, errno, self.counters.bytes);
+        }
+    }
+
+    // Connections to the application.
+
+    fn dial(&mut self, id: u32, now: Instant, until: Instant) {
+        let Some(mux) = self.mux.as_mut().filter(|mux| mux.is_open(id)) else { return };
+        if self.ending.is_some() {
+            mux.reset(id, Reason::Shutdown, "");
+            return;
+        }
+        let (reason, errno) = match dial(&self.settings.socket) {
+            Ok(socket) => match self.connections.add(&self.poller, STREAMS | u64::from(id), id, socket) {
+                Ok(()) => {
+                    mux.accept(id);
+                    self.connections.accept(id);
+                    self.counters.clients += 1;
+                    self.counters.peak = self.counters.peak.max(self.connections.len());
+                    return;
+                }
+                Err(errno) => (Reason::Internal, errno),
+            },
+            Err(Errno::EAGAIN) if now < until => {
+                self.link.dialing.push((id, until));
+                return;
+            }
+            Err(Errno::EAGAIN) => (Reason::Timeout, Errno::EAGAIN),
+            Err(Errno::ENOENT | Errno::ENOTDIR) => (Reason::NoPath, Errno::ENOENT),
+            Err(errno @ (Errno::EACCES | Errno::EPERM)) => (Reason::Permission, errno),
+            Err(errno @ (Errno::EMFILE | Errno::ENFILE)) => (Reason::Limit, errno),
+            Err(errno) => (Reason::Refused, errno),
+        };
+        mux.reset(id, reason, errno.desc());
+        self.counters.reset(reason);
+        let class = if reason == Reason::Permission { Class::Permission } else { Class::Terminator };
+        let path = self.settings.socket.display();
+        let text = format!("{class}: stream {id}: the application at {path} cannot be reached: {errno}");
+        self.front.complain(&text);
+    }
+
+    /// Tries those again whose queue was full.
+    fn turn_dialing(&mut self, now: Instant) {
+        for (id, until) in std::mem::take(&mut self.link.dialing) {
+            self.dial(id, now, until);
+        }
+    }
+
+    fn turn_opening(&mut self, now: Instant) {
+        let Some(before) = now.checked_sub(OPENING) else { return };
+        if self.role != Role::Host || !self.counters.turns.is_multiple_of(64) {
+            return;
+        }
+        for id in self.connections.waiting_since(before) {
+            if let Some(mux) = &mut self.mux {
+                mux.reset(id, Reason::Timeout, "");
+            }
+            self.closed(id, Some((Reason::Timeout, "the DPU relay did not answer".to_owned())));
+        }
+    }
+
+    // The end of a session.
+
+    fn settle_challenge(&mut self, now: Instant) -> Result<(), Fault> {
+        let Some((since, until)) = self.link.challenge else { return Ok(()) };
+        let proven = self.mux.as_ref().is_some_and(|mux| mux.last_heard() > since);
+        if proven || now >= until || self.mux.is_none() {
+            self.link.challenge = None;
+            if !proven {
+                self.lost("another host has taken its place", now)?;
+            }
+            self.transport.settle(!proven);
+        }
+        Ok(())
+    }
+
+    /// The peer is silent or not one of ours.
+    fn drop_session(&mut self, broken: Broken, now: Instant) -> Result<(), Fault> {
+        let class = match broken {
+            Broken::Silent(_) => Class::Terminator,
+            Broken::Partner(_) | Broken::Malformed(_) | Broken::Protocol(_) => {
+                self.counters.protocol_errors += 1;
+                Class::Version
+            }
+        };
+        log::error!(target: crate::LOG, "{class}: {broken}; the session is dropped");
+        self.transport.disconnect();
+        if class == Class::Version && self.role == Role::Host && self.settings.conn_retry.is_some() {
+            return Err(Fault::new(Exit::Partner, class, broken.to_string()));
+        }
+        self.lost(&broken.to_string(), now)
+    }
+
+    /// There is no link, or none any more.
+    fn lost(&mut self, why: &str, now: Instant) -> Result<(), Fault> {
+        let before = std::mem::replace(&mut self.link.state, State::Idle);
+        let Some(mut mux) = self.mux.take() else { return self.pause(before, why, now) };
+        mux.lose(why);
+        let streams = mux.len() + self.connections.len();
+        while let Some(event) = mux.next_event() {
+            if let Event::Closed(id, _) = event {
+                self.connections.remove(id);
+                self.counters.reset(Reason::SessionLost);
+            }
+        }
+        self.connections.clear();
+        self.link.dialing.clear();
+        self.link.own_probe = None;
+        self.link.next_probe = None;
+        self.outgoing.held = false;
+        self.outgoing.from = self.outgoing.to;
+        self.outgoing.header = None;
+        if matches!(before, State::Up(_)) {
+            self.counters.sessions_lost += 1;
+            let text = format!("{}: session lost with {streams} streams: {why}", Class::Terminator);
+            if self.ending.is_some() && streams == 0 {
+                log::info!(target: crate::LOG, "session over: {why}");
+            } else {
+                log::error!(target: crate::LOG, "{text}");
+                self.link.last_error = Some(text);
+            }
+        }
+        if let Some(admin) = &mut self.admin {
+            admin.lost();
+        }
+        self.front.session_lost(&self.settings, &self.poller);
+        self.pause(before, why, now)
+    }
+
+    fn pause(&mut self, before: State, why: &str, now: Instant) -> Result<(), Fault> {
+        if self.role != Role::Host {
+            return Ok(());
+        }
+        if before != State::Idle && !matches!(before, State::Up(_)) {
+            self.link.failures += 1;
+            let reached = format!(
+                "no DPU relay was reached ({why}): it is not running, or runs with another --cc-name; this side: {}",
+                self.transport.describe()
+            );
+            if self.settings.conn_retry.is_some_and(|most| self.link.failures >= most) {
+                return Err(Fault::new(Exit::NoSession, Class::Terminator, reached));
+            }
+            let text = format!("{}: {reached}", Class::Terminator);
+            self.front.complain(&text);
+            self.link.last_error = Some(text);
+        }
+        let doubled = FIRST_PAUSE.saturating_mul(1 << self.link.failures.saturating_sub(1).min(10));
+        let pause = doubled.min(LONGEST_PAUSE);
+        // A fifth more or less, so that many relays do not come together.
+        let share = u32::from(super::new_instance()[0]);
+        let pause = pause * 4 / 5 + pause * 2 / 5 * share / 255;
+        self.link.state = State::Pausing(now + pause.max(NAP));
+        Ok(())
+    }
+}
+
+enum Change {
+    Up,
+    Down(String),
+    Newcomer,
+}

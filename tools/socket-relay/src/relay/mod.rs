@@ -1,0 +1,427 @@
+//! The loop that joins local sockets, streams and the link.
+//!
+//! ```text
+//! clients --connection--> mux --frames--> transport ==== transport <--frames-- mux <--connection-- application
+//! ```
+//!
+//! One thread sleeps on one epoll descriptor. In each turn everybody gets a bounded share: local sockets, messages of
+//! the link, frames to it. Nothing waits for anybody else than its own stream.
+
+mod admin;
+mod connection;
+mod counters;
+mod front;
+mod handle;
+mod link;
+mod report;
+
+pub use counters::{Counters, RoundTrip};
+pub use handle::Handle;
+pub use report::Status;
+
+use crate::fault::{Exit, Fault};
+use crate::frame::{HEADER, Reason};
+use crate::mux::{Mux, Role};
+use crate::settings::Settings;
+use crate::transport::{Lane, Refused, Transport};
+use admin::Admin;
+use connection::{CHUNK, Connections, Taken};
+use front::Front;
+use handle::Shared;
+use link::Link;
+use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags, EpollTimeout};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+/// Longest sleep: what notifications might miss is seen after this at the latest.
+const NAP: Duration = Duration::from_millis(10);
+/// Messages, and socket operations, per turn.
+const SHARE: usize = 64;
+/// How long control frames may take to leave at the end.
+const FLUSH: Duration = Duration::from_secs(5);
+
+const TOKEN_LINK: u64 = 0;
+const TOKEN_WAKE: u64 = 1;
+const TOKEN_LISTENER: u64 = 2;
+const TOKEN_ADMIN: u64 = 3;
+/// Tokens of streams.
+const STREAMS: u64 = 1 << 32;
+/// Tokens of admin clients.
+const ADMINS: u64 = 1 << 33;
+
+/// How a relay ended.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Outcome {
+    /// All streams had ended.
+    Drained,
+    /// Some were reset.
+    Cut(usize),
+}
+
+/// A relay that is not running yet.
+#[derive(Debug)]
+pub struct Relay<T> {
+    settings: Settings,
+    role: Role,
+    transport: T,
+    poller: Epoll,
+    shared: Arc<Shared>,
+    began: Instant,
+    instance: [u8; 16],
+    link: Link,
+    mux: Option<Mux>,
+    connections: Connections,
+    front: Front,
+    admin: Option<Admin>,
+    counters: Counters,
+    outgoing: Outgoing,
+    ending: Option<Ending>,
+}
+
+/// Frames that the link did not take yet.
+#[derive(Debug)]
+struct Outgoing {
+    /// A control frame.
+    control: Vec<u8>,
+    held: bool,
+    /// Bytes of one client, and how far they are sent.
+    chunk: Box<[u8]>,
+    stream: u32,
+    from: usize,
+    to: usize,
+    /// The header of the next frame of these, if it is made.
+    header: Option<[u8; HEADER]>,
+}
+
+/// A drain that was asked for.
+#[derive(Clone, Copy, Debug)]
+struct Ending {
+    until: Instant,
+    asked: u32,
+    cut: usize,
+}
+
+impl<T: Transport> Relay<T> {
+    /// Checks the settings and claims the socket's path (host) and the admin socket's.
+    ///
+    /// # Errors
+    /// What is wrong with them, or who has the path.
+    pub fn new(settings: Settings, transport: T) -> Result<Self, Fault> {
+        let role = transport.role();
+        settings.check(role)?;
+        let internal = |e| Fault::internal(format!("cannot make a descriptor: {e}"));
+        let poller = Epoll::new(EpollCreateFlags::EPOLL_CLOEXEC).map_err(internal)?;
+        let shared = Shared::new().map_err(internal)?;
+        let level = |token| EpollEvent::new(EpollFlags::EPOLLIN, token);
+        poller.add(transport.descriptor(), level(TOKEN_LINK)).map_err(internal)?;
+        poller.add(&shared.wake, level(TOKEN_WAKE)).map_err(internal)?;
+        let front = Front::new(role, &settings)?;
+        let admin = match &settings.admin_socket {
+            Some(path) => Some(Admin::new(path, &poller)?),
+            None => None,
+        };
+        Ok(Relay {
+            role,
+            transport,
+            poller,
+            shared,
+            began: Instant::now(),
+            instance: new_instance(),
+            link: Link::default(),
+            mux: None,
+            connections: Connections::default(),
+            front,
+            admin,
+            counters: Counters::default(),
+            outgoing: Outgoing {
+                control: Vec::new(),
+                held: false,
+                chunk: vec![0; CHUNK].into_boxed_slice(),
+                stream: 0,
+                from: 0,
+                to: 0,
+                header: None,
+            },
+            ending: None,
+            settings,
+        })
+    }
+
+    /// For other threads.
+    pub fn handle(&self) -> Handle {
+        Handle(Arc::clone(&self.shared))
+    }
+
+    /// Serves until [`Handle::drain`], or until something will not go away.
+    ///
+    /// # Errors
+    /// Why it ended.
+    pub fn run(mut self) -> Result<Outcome, Fault> {
+        let outcome = self.turns();
+        // Sockets first, so that nobody waits for a relay that is gone.
+        self.front.close(&self.poller);
+        self.connections.clear();
+        let closed = self.transport.close();
+        let outcome = outcome?;
+        closed?;
+        Ok(outcome)
+    }
+
+    fn turns(&mut self) -> Result<Outcome, Fault> {
+        self.start()?;
+        let mut events = [EpollEvent::empty(); SHARE];
+        loop {
+            let now = Instant::now();
+            self.counters.turns += 1;
+            let mut busy = self.turn_link(now)?;
+            busy |= self.turn_clients(now);
+            busy |= self.turn_takers();
+            busy |= self.turn_frames(now);
+            self.turn_admin(now);
+            if let Some(outcome) = self.turn_ending(now) {
+                return Ok(outcome);
+            }
+            let mut timeout = EpollTimeout::ZERO;
+            if !busy && !self.settings.busy_poll && self.transport.arm() {
+                timeout = EpollTimeout::try_from(NAP).unwrap_or(EpollTimeout::ZERO);
+                self.counters.sleeps += 1;
+            }
+            let count = match self.poller.wait(&mut events, timeout) {
+                Ok(count) => count,
+                Err(nix::errno::Errno::EINTR) => 0,
+                Err(errno) => return Err(Fault::internal(format!("epoll: {errno}"))),
+            };
+            for event in &events[..count] {
+                self.wake(event.data(), event.events());
+            }
+        }
+    }
+
+    fn wake(&mut self, token: u64, what: EpollFlags) {
+        match token {
+            TOKEN_LINK => {}
+            TOKEN_WAKE => {
+                _ = self.shared.wake.read();
+            }
+            TOKEN_LISTENER => self.front.ready = true,
+            TOKEN_ADMIN | ADMINS.. => {
+                if let Some(admin) = &mut self.admin {
+                    admin.wake(token, &self.poller);
+                }
+            }
+            _ => {
+                let id = u32::try_from(token & u64::from(u32::MAX)).unwrap_or(0);
+                if let Some(mux) = &mut self.mux {
+                    self.connections.wake(id, what, mux);
+                }
+            }
+        }
+    }
+
+    /// Writes what came to the local sockets.
+    fn turn_takers(&mut self) -> bool {
+        let Some(mux) = &mut self.mux else { return false };
+        // The DPU's application may end its direction only where both sides know of half-closed streams.
+        let mut wrote = false;
+        for _ in 0..SHARE {
+            let Some(id) = self.connections.next_taker() else { break };
+            self.counters.bytes.local_out += self.connections.write(id, mux, true) as u64;
+            wrote = true;
+        }
+        self.turn_events(Instant::now()) | wrote | self.connections.has_turns()
+    }
+
+    /// Makes frames: control first, then each client in turn.
+    fn turn_frames(&mut self, now: Instant) -> bool {
+        let mut sent = self.turn_control();
+        for _ in 0..SHARE {
+            if self.outgoing.from < self.outgoing.to {
+                if !self.send_chunk(now) {
+                    return sent;
+                }
+                sent = true;
+                continue;
+            }
+            match self.read_chunk() {
+                Some(true) => sent = true,
+                Some(false) => {}
+                None => break,
+            }
+        }
+        // What the last clients were found to have ended.
+        sent |= self.turn_control();
+        sent |= self.turn_events(now);
+        sent || (self.connections.has_senders() && self.transport.room(Lane::Data) > 0)
+    }
+
+    fn turn_control(&mut self) -> bool {
+        let Some(mux) = &mut self.mux else { return false };
+        let mut sent = false;
+        while self.outgoing.held || mux.next_control(&mut self.outgoing.control) {
+            match self.transport.send(Lane::Control, &self.outgoing.control, &[]) {
+                Ok(()) => {
+                    self.outgoing.held = false;
+                    self.counters.frames_out += 1;
+                    sent = true;
+                }
+                Err(refused) => {
+                    self.outgoing.held = refused == Refused::Busy;
+                    self.counters.control_busy += 1;
+                    break;
+                }
+            }
+        }
+        sent
+    }
+
+    /// Reads from the next client. `None`: nobody's turn, or no room on the link.
+    fn read_chunk(&mut self) -> Option<bool> {
+        let mux = self.mux.as_mut()?;
+        let payload = mux.agreed()?.limits.max_frame as usize - HEADER;
+        let frames = self.transport.room(Lane::Data);
+        if frames == 0 {
+            self.counters.link_busy += u64::from(self.connections.has_senders());
+            return None;
+        }
+        let id = self.connections.next_sender()?;
+        let want = mux.room(id).min(frames.saturating_mul(payload)).min(CHUNK);
+        if want == 0 {
+            // More credit brings it back.
+            return Some(false);
+        }
+        match self.connections.read(id, &mut self.outgoing.chunk[..want]) {
+            Taken::Bytes(bytes) => {
+                self.counters.bytes.local_in += bytes as u64;
+                (self.outgoing.stream, self.outgoing.from, self.outgoing.to) = (id, 0, bytes);
+                self.outgoing.header = None;
+                Some(true)
+            }
+            Taken::Nothing => Some(false),
+            Taken::End => {
+                self.local_end(id, false);
+                Some(true)
+            }
+            Taken::Gone => {
+                self.local_end(id, true);
+                Some(true)
+            }
+        }
+    }
+
+    /// A local end has closed its direction, or both.
+    fn local_end(&mut self, id: u32, gone: bool) {
+        let Some(mux) = &mut self.mux else { return };
+        let half = mux.agreed().is_some_and(|a| a.limits.features.has(crate::frame::Features::HALF_CLOSE));
+        match (half, self.role) {
+            (true, _) if gone => mux.local_gone(id),
+            (true, _) => mux.finish(id),
+            // As NVIDIA's relay: the host's end closes both directions, the DPU's closes none.
+            (false, Role::Host) => {
+                mux.local_gone(id);
+                self.connections.remove(id);
+            }
+            (false, Role::Dpu) => mux.discard(id),
+        }
+    }
+
+    /// Sends the frames of the bytes that were read. `false`: the link took none.
+    fn send_chunk(&mut self, now: Instant) -> bool {
+        let Some(mux) = &mut self.mux else { return false };
+        let out = &mut self.outgoing;
+        let payload = mux.agreed().map_or(usize::MAX, |a| a.limits.max_frame as usize - HEADER);
+        let mut sent = false;
+        while out.from < out.to {
+            let part = (out.to - out.from).min(payload);
+            let Some(header) = out.header.take().or_else(|| mux.sent(out.stream, part, now)) else {
+                // The stream is no more.
+                out.from = out.to;
+                return true;
+            };
+            match self.transport.send(Lane::Data, &header, &out.chunk[out.from..out.from + part]) {
+                Ok(()) => {
+                    out.from += part;
+                    self.counters.frames_out += 1;
+                    self.counters.bytes.link_out += part as u64;
+                    sent = true;
+                }
+                Err(refused) => {
+                    if refused == Refused::Busy {
+                        out.header = Some(header);
+                    } else {
+                        out.from = out.to;
+                    }
+                    self.counters.link_busy += 1;
+                    return sent;
+                }
+            }
+        }
+        if mux.room(out.stream) == 0 {
+            self.counters.credit_stalls += 1;
+        }
+        sent
+    }
+
+    /// Follows a drain to its end.
+    fn turn_ending(&mut self, now: Instant) -> Option<Outcome> {
+        let asked = self.shared.ends.load(Ordering::Relaxed);
+        if self.shared.report.swap(false, Ordering::Relaxed) {
+            log::info!(target: crate::LOG, "{}", self.report_text(now));
+        }
+        if asked == 0 {
+            return None;
+        }
+        let mut ending = match self.ending {
+            Some(ending) => ending,
+            None => {
+                log::info!(target: crate::LOG, "draining: {} streams", self.connections.len());
+                self.front.close(&self.poller);
+                if let Some(mux) = &mut self.mux {
+                    mux.go_away();
+                }
+                Ending { until: now + self.settings.drain_timeout, asked, cut: 0 }
+            }
+        };
+        let open = self.mux.as_ref().map_or(0, Mux::len);
+        if open > 0 && (asked > ending.asked || now >= ending.until) && ending.cut == 0 {
+            log::warn!(target: crate::LOG, "resetting {open} streams");
+            ending.cut = open;
+            ending.until = now + FLUSH;
+            for id in self.connections.ids() {
+                if let Some(mux) = &mut self.mux {
+                    mux.reset(id, Reason::Shutdown, "");
+                }
+                self.connections.remove(id);
+                self.counters.reset(Reason::Shutdown);
+            }
+        }
+        self.ending = Some(ending);
+        let flushed = !self.turn_control() && !self.outgoing.held;
+        let through = open == 0 && flushed;
+        if through || (ending.cut > 0 && now >= ending.until) {
+            return Some(if ending.cut == 0 { Outcome::Drained } else { Outcome::Cut(ending.cut) });
+        }
+        None
+    }
+}
+
+impl Outcome {
+    /// The exit status that tells it.
+    pub fn exit(self) -> Exit {
+        match self {
+            Outcome::Drained => Exit::Ok,
+            Outcome::Cut(_) => Exit::Cut,
+        }
+    }
+}
+
+/// Sixteen bytes that no other start has.
+fn new_instance() -> [u8; 16] {
+    use std::hash::{BuildHasher, RandomState};
+    let word =
+        |salt: u32| RandomState::new().hash_one((std::process::id(), salt, Instant::now())).to_le_bytes();
+    let mut bytes = [0; 16];
+    bytes[..8].copy_from_slice(&word(0));
+    bytes[8..].copy_from_slice(&word(1));
+    bytes
+}

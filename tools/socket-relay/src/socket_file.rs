@@ -1,0 +1,180 @@
+//! The socket file of the host side: a stale one is replaced, a live one never, and rights are never wider than asked.
+
+use crate::fault::{Class, Exit, Fault};
+use crate::local::dial;
+use crate::settings::abstract_name;
+use nix::errno::Errno;
+use nix::fcntl::{Flock, FlockArg};
+use nix::sys::stat::{Mode, umask};
+use nix::unistd::{Gid, Group, chown, geteuid};
+use std::fs::{self, File, OpenOptions, Permissions};
+use std::io::{ErrorKind, Read, Write};
+use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt, PermissionsExt};
+use std::os::unix::net::{SocketAddr, UnixListener};
+use std::path::{Path, PathBuf};
+
+/// The right to own a path, for the whole life of a relay.
+#[derive(Debug)]
+pub struct Claim {
+    path: PathBuf,
+    lock: Option<Flock<File>>,
+}
+
+/// A bound socket. Dropping it removes the file, if it is still ours.
+#[derive(Debug)]
+pub struct Bound {
+    /// Does not block.
+    pub listener: UnixListener,
+    file: Option<(PathBuf, u64, u64)>,
+}
+
+fn bind_fault(text: String) -> Fault {
+    Fault::new(Exit::Bind, Class::Bind, text)
+}
+
+fn io_fault(what: &str, path: &Path, error: &std::io::Error) -> Fault {
+    let text = format!("cannot {what} {}: {error}", path.display());
+    match error.kind() {
+        ErrorKind::PermissionDenied => Fault::new(Exit::Permission, Class::Permission, text),
+        _ => bind_fault(text),
+    }
+}
+
+impl Claim {
+    /// Locks the path against other relays, with a file beside it that stays.
+    ///
+    /// # Errors
+    /// Another relay has it, or the file cannot be made.
+    pub fn new(path: &Path) -> Result<Claim, Fault> {
+        if abstract_name(path).is_some() {
+            return Ok(Claim { path: path.to_owned(), lock: None });
+        }
+        let mut name = path.as_os_str().to_owned();
+        name.push(".lock");
+        let beside = PathBuf::from(name);
+        let mut options = OpenOptions::new();
+        options.read(true).write(true).create(true).truncate(false).mode(0o600);
+        options.custom_flags(nix::libc::O_NOFOLLOW | nix::libc::O_CLOEXEC);
+        let file = options.open(&beside).map_err(|e| io_fault("make the lock file", &beside, &e))?;
+        let mut lock = match Flock::lock(file, FlockArg::LockExclusiveNonblock) {
+            Ok(lock) => lock,
+            Err((mut file, Errno::EWOULDBLOCK)) => {
+                let mut holder = String::new();
+                _ = (&mut file).take(32).read_to_string(&mut holder);
+                let holder = if holder.is_empty() { "unknown" } else { holder.trim() };
+                return Err(bind_fault(format!("another relay owns {}: process {holder}", path.display())));
+            }
+            Err((_, errno)) => return Err(io_fault("lock", &beside, &errno.into())),
+        };
+        let noted = lock.set_len(0).and_then(|()| writeln!(lock, "{}", std::process::id()));
+        noted.map_err(|e| io_fault("write", &beside, &e))?;
+        Ok(Claim { path: path.to_owned(), lock: Some(lock) })
+    }
+
+    /// Binds and listens.
+    ///
+    /// # Errors
+    /// The path is taken by something that is not a stale socket of ours, or rights are missing.
+    pub fn bind(&self, mode: u32, group: Option<&str>, backlog: i32) -> Result<Bound, Fault> {
+        let path = &self.path;
+        if let Some(name) = abstract_name(path) {
+            use std::os::linux::net::SocketAddrExt;
+            let bound = SocketAddr::from_abstract_name(name).and_then(|at| UnixListener::bind_addr(&at));
+            let listener = bound.map_err(|e| io_fault("bind", path, &e))?;
+            return finish(listener, path, None, backlog);
+        }
+        let group = group.map(find_group).transpose()?;
+        warn_about_directory(path);
+        clear_stale(path)?;
+        // The mask is the process's: nobody else can open the file before its rights are set.
+        let before = umask(Mode::from_bits_truncate(0o177));
+        let bound = UnixListener::bind(path);
+        umask(before);
+        let listener = bound.map_err(|e| io_fault("bind", path, &e))?;
+        let meta = fs::symlink_metadata(path).map_err(|e| io_fault("look at", path, &e))?;
+        let file = Some((path.clone(), meta.dev(), meta.ino()));
+        if let Some(group) = group {
+            chown(path, None, Some(group)).map_err(|e| io_fault("change the group of", path, &e.into()))?;
+        }
+        fs::set_permissions(path, Permissions::from_mode(mode))
+            .map_err(|e| io_fault("set the rights of", path, &e))?;
+        finish(listener, path, file, backlog)
+    }
+
+    /// Whether the lock is held, which it is except for abstract names.
+    pub fn is_locked(&self) -> bool {
+        self.lock.is_some()
+    }
+}
+
+fn finish(
+    listener: UnixListener,
+    path: &Path,
+    file: Option<(PathBuf, u64, u64)>,
+    backlog: i32,
+) -> Result<Bound, Fault> {
+    // Listens already; this sets the length of the queue.
+    let backlog = nix::sys::socket::Backlog::new(backlog).unwrap_or(nix::sys::socket::Backlog::MAXCONN);
+    nix::sys::socket::listen(&listener, backlog).map_err(|e| io_fault("listen on", path, &e.into()))?;
+    listener.set_nonblocking(true).map_err(|e| io_fault("listen on", path, &e))?;
+    Ok(Bound { listener, file })
+}
+
+fn find_group(name: &str) -> Result<Gid, Fault> {
+    if let Ok(id) = name.parse() {
+        return Ok(Gid::from_raw(id));
+    }
+    match Group::from_name(name) {
+        Ok(Some(group)) => Ok(group.gid),
+        _ => Err(Fault::usage(format!("--socket-group: there is no group `{name}`"))),
+    }
+}
+
+fn warn_about_directory(path: &Path) {
+    let dir = path.parent().filter(|dir| !dir.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    if fs::metadata(dir).is_ok_and(|meta| meta.mode() & 0o1002 == 0o002) {
+        log::warn!(target: crate::LOG, "everybody may replace the socket: {} is writable by others and not sticky", dir.display());
+    }
+}
+
+/// Removes what a dead relay left, and nothing else.
+fn clear_stale(path: &Path) -> Result<(), Fault> {
+    let meta = match fs::symlink_metadata(path) {
+        Ok(meta) => meta,
+        Err(e) if e.kind() == ErrorKind::NotFound => return Ok(()),
+        Err(e) => return Err(io_fault("look at", path, &e)),
+    };
+    if !meta.file_type().is_socket() {
+        return Err(bind_fault(format!("{} exists and is not a socket; it is left alone", path.display())));
+    }
+    match dial(path) {
+        Ok(_) | Err(Errno::EAGAIN) => {
+            Err(bind_fault(format!("somebody listens on {}; it is left alone", path.display())))
+        }
+        Err(Errno::ECONNREFUSED) => {
+            let us = geteuid();
+            if !us.is_root() && meta.uid() != us.as_raw() {
+                return Err(Fault::new(
+                    Exit::Permission,
+                    Class::Permission,
+                    format!("{} is stale, but belongs to user {}", path.display(), meta.uid()),
+                ));
+            }
+            fs::remove_file(path).map_err(|e| io_fault("remove the stale", path, &e))?;
+            log::warn!(target: crate::LOG, "removed the stale socket {}, on which nobody listened", path.display());
+            Ok(())
+        }
+        // Nobody can tell whether it lives.
+        Err(errno) => Err(io_fault("try", path, &errno.into())),
+    }
+}
+
+impl Drop for Bound {
+    fn drop(&mut self) {
+        let Some((path, dev, ino)) = &self.file else { return };
+        let ours = fs::symlink_metadata(path).is_ok_and(|meta| (meta.dev(), meta.ino()) == (*dev, *ino));
+        if ours && let Err(error) = fs::remove_file(path) {
+            log::warn!(target: crate::LOG, "cannot remove {}: {error}", path.display());
+        }
+    }
+}

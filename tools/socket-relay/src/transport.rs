@@ -1,0 +1,105 @@
+//! What carries the frames between two relays.
+
+use crate::fault::Fault;
+use crate::frame::Features;
+use crate::mux::Role;
+use std::os::fd::BorrowedFd;
+
+/// Which messages must not wait for which.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Lane {
+    /// Few and small; some room is kept for them.
+    Control,
+    /// Bytes of streams.
+    Data,
+}
+
+/// What happened to the link.
+#[derive(Debug)]
+pub enum LinkEvent<'a> {
+    /// The peer is there; messages can be sent.
+    Up,
+    /// A message came. It is gone when the closure returns.
+    Message(&'a [u8]),
+    /// The peer is gone, or could not be reached, and why.
+    Down(String),
+    /// DPU: another client has connected while there is a session. Answer with [`Transport::settle`].
+    Newcomer,
+}
+
+/// Why a message was not taken.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Refused {
+    /// No room: the same message again after some progress.
+    Busy,
+    /// The link is down, or about to be; the event says why.
+    Down,
+}
+
+/// Numbers of a link.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct LinkLimits {
+    /// Bytes of the longest message.
+    pub max_message: u32,
+    /// Messages that are kept until this side looks at them.
+    pub recv_queue: u32,
+    /// What else it can.
+    pub features: Features,
+}
+
+/// A pipe of messages to the other relay: boundaries and order are kept, and a full pipe says so.
+///
+/// A host connects, a DPU listens from the start and takes one host at a time. All of it runs on one thread, inside
+/// [`Transport::progress`].
+pub trait Transport {
+    /// Which end this is.
+    fn role(&self) -> Role;
+
+    /// What messages may be like.
+    fn limits(&self) -> LinkLimits;
+
+    /// Host: begins to connect; [`LinkEvent::Up`] or [`LinkEvent::Down`] follows. DPU: begins to listen.
+    ///
+    /// # Errors
+    /// What will not go away by itself.
+    fn connect(&mut self) -> Result<(), Fault>;
+
+    /// Lets things happen; tells at most about `most` messages. Whether anything happened.
+    fn progress(&mut self, most: usize, sink: &mut dyn FnMut(LinkEvent<'_>)) -> bool;
+
+    /// Sends one message made of two parts.
+    ///
+    /// # Errors
+    /// It was not taken.
+    fn send(&mut self, lane: Lane, header: &[u8], payload: &[u8]) -> Result<(), Refused>;
+
+    /// How many messages of a lane would be taken now.
+    fn room(&self, lane: Lane) -> usize;
+
+    /// How many messages the peer keeps: no more than three quarters of these may be on their way.
+    fn set_peer_queue(&mut self, messages: u32);
+
+    /// DPU: the newcomer takes the place of the old peer, or is sent away.
+    fn settle(&mut self, replace: bool);
+
+    /// Whether the layer below still believes in the peer.
+    fn alive(&mut self) -> bool;
+
+    /// Begins to end the link; [`LinkEvent::Down`] follows where it was up. A DPU still listens.
+    fn disconnect(&mut self);
+
+    /// Ends it for good, after what was sent is through, in bounded time.
+    ///
+    /// # Errors
+    /// It did not end.
+    fn close(&mut self) -> Result<(), Fault>;
+
+    /// Readable when [`Transport::progress`] has something to do, after [`Transport::arm`].
+    fn descriptor(&self) -> BorrowedFd<'_>;
+
+    /// Prepares for sleep. `false`: there is something to do already.
+    fn arm(&mut self) -> bool;
+
+    /// Device and service, for status and logs.
+    fn describe(&self) -> String;
+}

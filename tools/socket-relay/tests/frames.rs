@@ -1,0 +1,169 @@
+//! Whatever bytes come, the decoder answers: a frame that means the same when written again, or what is wrong.
+
+use socket_relay::frame::{
+    Bytes, Features, Frame, HEADER, Hello, Identity, Limits, Malformed, ProbeKind, Reason,
+};
+
+fn limits() -> Limits {
+    let features = Features::HALF_CLOSE.and(Features::FAST_PATH);
+    Limits { features, max_frame: 4080, window: 65536, max_streams: 512, recv_queue: 1024 }
+}
+
+/// One of each kind.
+fn all() -> Vec<Frame<'static>> {
+    let bytes = Bytes { local_in: 1, link_out: 2, link_in: 3, local_out: u64::MAX };
+    vec![
+        Frame::Hello(Hello { version: 1, limits: limits(), instance: [9; 16], text: "relay 0.1.0" }),
+        Frame::HelloAck { version: 1, limits: limits() },
+        Frame::Open { stream: 1, credit: 65536, identity: Identity { pid: 1, uid: 2, gid: 3 } },
+        Frame::OpenAck { stream: u32::MAX, credit: u64::MAX },
+        Frame::Data { stream: 7, offset: 1 << 40, bytes: b"some bytes" },
+        Frame::Fin { stream: 7, offset: 12 },
+        Frame::Reset { stream: 7, reason: Reason::NoPath, after_fin: false, text: "no such file" },
+        Frame::Reset { stream: 7, reason: Reason::LocalClosed, after_fin: true, text: "" },
+        Frame::Credit { stream: 7, upto: 99, delivered: false },
+        Frame::Credit { stream: 7, upto: 99, delivered: true },
+        Frame::Ping(5),
+        Frame::Pong(u64::MAX),
+        Frame::GoAway { last: 12 },
+        Frame::Probe { nonce: 3, kind: ProbeKind::Application },
+        Frame::Probe { nonce: 3, kind: ProbeKind::Relay },
+        Frame::ProbeResult { nonce: 3, errno: 111, bytes },
+    ]
+}
+
+fn encoded(frame: &Frame<'_>) -> Vec<u8> {
+    let mut out = vec![0xee; 3];
+    frame.encode(&mut out);
+    out
+}
+
+#[test]
+fn each_frame_reads_as_it_was_written() {
+    for frame in all() {
+        assert_eq!(Frame::decode(&encoded(&frame)), Ok(frame));
+    }
+}
+
+#[test]
+fn the_header_is_as_documented() {
+    let message = encoded(&Frame::Data { stream: 0x0403_0201, offset: 0x0c0b_0a09_0807_0605, bytes: b"!" });
+    assert_eq!(message, [5, 0, 0, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, b'!']);
+    assert_eq!(socket_relay::frame::data_header(0x0403_0201, 0x0c0b_0a09_0807_0605)[..], message[..HEADER]);
+}
+
+#[test]
+fn each_fault_has_its_name() {
+    let with = |at: usize, value: u8, frame: &Frame<'_>| {
+        let mut message = encoded(frame);
+        message[at] = value;
+        message
+    };
+    let ping = Frame::Ping(1);
+    let data = Frame::Data { stream: 1, offset: 0, bytes: b"x" };
+    let reset = Frame::Reset { stream: 1, reason: Reason::Limit, after_fin: false, text: "ab" };
+    let cases = [
+        (vec![], Malformed::Short(0)),
+        (vec![9; 15], Malformed::Short(15)),
+        (with(0, 0, &ping), Malformed::Type(0)),
+        (with(0, 14, &ping), Malformed::Type(14)),
+        (with(1, 1, &ping), Malformed::Flags(1)),
+        (with(1, 2, &reset), Malformed::Flags(2)),
+        (with(2, 1, &ping), Malformed::Reserved(1)),
+        (with(3, 1, &ping), Malformed::Reserved(256)),
+        (with(4, 1, &ping), Malformed::Stream(1)),
+        (with(4, 0, &data), Malformed::Stream(0)),
+        (encoded(&data)[..HEADER].to_vec(), Malformed::Length(0)),
+        ([encoded(&ping), vec![0]].concat(), Malformed::Length(1)),
+        (with(8, 0, &reset), Malformed::Value(0)),
+        (with(8, 11, &reset), Malformed::Value(11)),
+        (with(HEADER, 0xff, &reset), Malformed::Text),
+        ([encoded(&reset), vec![b'a'; 127]].concat(), Malformed::Length(129)),
+        (with(HEADER, b'X', &all()[0]), Malformed::Magic),
+        (with(HEADER, 2, &Frame::Probe { nonce: 1, kind: ProbeKind::Relay }), Malformed::Value(2)),
+        (with(12, 1, &Frame::GoAway { last: 1 }), Malformed::Value(1 << 32 | 1)),
+    ];
+    for (message, fault) in cases {
+        assert_eq!(Frame::decode(&message), Err(fault), "{message:?}");
+    }
+    // A cut text stays a text.
+    let long = "ä".repeat(100);
+    let reset = Frame::Reset { stream: 1, reason: Reason::Limit, after_fin: false, text: &long };
+    let message = encoded(&reset);
+    assert!(matches!(Frame::decode(&message), Ok(Frame::Reset { text, .. }) if text.len() == 128));
+}
+
+struct Dice(u64);
+
+impl Dice {
+    fn roll(&mut self, sides: usize) -> usize {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        (self.0 % sides as u64) as usize
+    }
+}
+
+/// What a decoder that trusted a length, a flag or a text would not survive.
+fn examine(message: &[u8]) -> bool {
+    match Frame::decode(message) {
+        Ok(frame) => {
+            assert_eq!(encoded(&frame), message, "{frame:?}");
+            true
+        }
+        Err(fault) => {
+            assert!(!fault.to_string().is_empty());
+            false
+        }
+    }
+}
+
+#[test]
+fn random_bytes_are_frames_or_refused() {
+    let mut dice = Dice(0x5eed);
+    let mut frames = 0;
+    for _ in 0..300_000 {
+        let mut message: Vec<u8> = (0..dice.roll(120)).map(|_| dice.roll(256) as u8).collect();
+        // A quarter with a plausible header, or hardly any would get past it.
+        if dice.roll(4) == 0 && message.len() >= HEADER {
+            message[0] = dice.roll(15) as u8;
+            message[1] = 0;
+            message[2..8].fill(0);
+            message[4] = dice.roll(2) as u8;
+        }
+        frames += usize::from(examine(&message));
+    }
+    assert!(frames > 1000, "{frames}");
+}
+
+#[test]
+fn mutated_frames_are_frames_or_refused() {
+    let mut dice = Dice(0xf0f0);
+    let (mut frames, mut refused) = (0, 0);
+    let seeds: Vec<Vec<u8>> = all().iter().map(encoded).collect();
+    for round in 0..400_000 {
+        let mut message = seeds[round % seeds.len()].clone();
+        for _ in 0..=dice.roll(3) {
+            match dice.roll(5) {
+                0 if !message.is_empty() => {
+                    let at = dice.roll(message.len());
+                    message[at] ^= 1 << dice.roll(8);
+                }
+                1 if !message.is_empty() => {
+                    let at = dice.roll(message.len());
+                    message[at] = [0, 1, 0x7f, 0x80, 0xff][dice.roll(5)];
+                }
+                2 => message.truncate(dice.roll(message.len() + 1)),
+                3 => message.extend((0..dice.roll(40)).map(|_| dice.roll(256) as u8)),
+                _ => {
+                    let other = &seeds[dice.roll(seeds.len())];
+                    let cut = dice.roll(message.len() + 1);
+                    message.truncate(cut);
+                    message.extend_from_slice(other.get(cut..).unwrap_or_default());
+                }
+            }
+        }
+        if examine(&message) { frames += 1 } else { refused += 1 }
+    }
+    assert!(frames > 10_000 && refused > 10_000, "{frames} {refused}");
+}
