@@ -16,7 +16,7 @@
 //! | [`cm`] | private data of RDMA connections |
 //!
 //! ```
-//! use nvme_wire::{Capsule, Sgl, Sqe, command::IoOpcode, io::ReadWrite};
+//! use nvme_wire::{Capsule, IoOpcode, Sgl, Sqe, io::ReadWrite};
 //!
 //! let mut command = Sqe { opcode: IoOpcode::READ.0, cid: 7, nsid: 1, ..Sqe::fabric(Sgl::keyed(0x1000, 4096, 0x55)) };
 //! command.set(&ReadWrite { slba: 100, nlb: 7, ..Default::default() });
@@ -44,7 +44,7 @@ pub mod property;
 pub mod sgl;
 pub mod status;
 
-pub use command::{Capsule, Cqe, Direction, Sqe};
+pub use command::{AdminOpcode, Capsule, Cqe, Direction, IoOpcode, Sqe};
 pub use layout::{Bits, Field, Layout, Short, Wire};
 pub use sgl::{Sgl, SglKind};
 pub use status::Status;
