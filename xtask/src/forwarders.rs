@@ -118,7 +118,7 @@ fn refuse(c: &mut String, row: &Row) {
     for name in declaration::parameter_names(row) {
         _ = writeln!(c, "\t(void){name};");
     }
-    _ = write!(c, "{answer}}}\n");
+    _ = writeln!(c, "{answer}}}");
 }
 
 /// The nodes alone: each symbol carries its own from the code. (The linker hides a symbol that has one version

@@ -334,7 +334,8 @@ impl Shelf {
     /// Most descriptors of a shelf.
     pub const MAX: usize = 1 << 24;
 
-    /// A shelf of `number` descriptors, which get a window for good if `fixed`.
+    /// A shelf of `number` descriptors, which get a window for good if `fixed`. (Not in a `Box`: that would claim to be
+    /// the only way to the shelf, and its descriptors know another.)
     pub fn stocked(number: usize, fixed: bool) -> Res<Rc<Self>> {
         let shelf = Rc::new(Shelf {
             chunks: RefCell::default(),

@@ -3,6 +3,7 @@
 //! Tasks wait in one queue and are executed by progress, in order. A task that fails takes the context down, as the
 //! real library does: it leaves RUNNING by itself and flushes what is queued.
 
+use crate::access::{LOCAL_READ_WRITE, PCI_READ_ONLY, PCI_READ_WRITE};
 use crate::buf::Buf;
 use crate::code::{Code, Res};
 use crate::ctx::{Context, Ctx, CtxState};
@@ -13,6 +14,7 @@ use crate::fabric::region::{self, Piece};
 use crate::fault;
 use crate::log;
 use crate::mmap::{Backing, Mmap};
+use crate::sleeper;
 use crate::task::{Pool, Task, TaskCallback};
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
@@ -24,10 +26,6 @@ pub use crate::task::MAX_TASKS;
 pub const MAX_BUF_SIZE: u64 = 2 << 20;
 /// Longest chain. (Proposed.)
 pub const MAX_LIST_LEN: u32 = 64;
-
-const LOCAL_READ_WRITE: u32 = 1;
-const PCI_READ_ONLY: u32 = 16;
-const PCI_READ_WRITE: u32 = 32;
 
 /// What `doca_dma_task_memcpy_set_conf` sets.
 #[derive(Clone, Copy)]
@@ -219,8 +217,7 @@ impl Context for Dma {
         }
         self.queue.borrow_mut().push_back(task);
         if let Some(fd) = self.wake_fd.get() {
-            // SAFETY: the engine's own pipe, open as long as the context is armed.
-            unsafe { libc::write(fd, [1u8].as_ptr().cast(), 1) };
+            sleeper::wake(fd);
         }
         Ok(())
     }

@@ -93,7 +93,7 @@ impl Pe {
     /// Counts tasks in or out of flight, for the program and for the watchdog.
     pub fn count_in_flight(&self, change: isize) {
         self.in_flight.set(self.in_flight.get().wrapping_add_signed(change));
-        self.pulse.set_in_flight(self.in_flight.get(), &self.pulse);
+        self.pulse.set_in_flight(self.in_flight.get());
     }
 
     /// `doca_pe_progress`: one step of the next context that has something to do.

@@ -49,8 +49,7 @@ impl Pipe {
     }
 
     pub(crate) fn wake(&self) {
-        // SAFETY: one byte to our own pipe; when it is full, it is readable, which is all we want.
-        unsafe { libc::write(self.writer(), [1u8].as_ptr().cast(), 1) };
+        wake(self.writer());
     }
 
     /// Everything has been looked at.
@@ -59,6 +58,20 @@ impl Pipe {
         // SAFETY: reads into a local buffer; the pipe does not block.
         while unsafe { libc::read(self.reader(), bytes.as_mut_ptr().cast(), bytes.len()) } > 0 {}
     }
+}
+
+/// Writes a byte to the pipe that wakes a sleeper of this process.
+pub(crate) fn wake(writer: i32) {
+    // SAFETY: one byte to a pipe that its owner keeps open while it sleeps or is about to; when the pipe is full, it is
+    // readable, which is all we want.
+    unsafe { libc::write(writer, [1u8].as_ptr().cast(), 1) };
+}
+
+/// Whether there is something to read, now.
+pub(crate) fn is_readable(fd: i32) -> bool {
+    let mut asked = libc::pollfd { fd, events: libc::POLLIN, revents: 0 };
+    // SAFETY: plain system call on one local entry; it does not wait.
+    unsafe { libc::poll(&mut asked, 1, 0) > 0 }
 }
 
 impl Sleeper {
@@ -102,9 +115,7 @@ impl Sleeper {
 
     /// Whether the descriptor is readable.
     pub(crate) fn has_fired(&self) -> bool {
-        let mut asked = libc::pollfd { fd: self.fd(), events: libc::POLLIN, revents: 0 };
-        // SAFETY: plain system call on one local entry; it does not wait.
-        unsafe { libc::poll(&mut asked, 1, 0) > 0 }
+        is_readable(self.fd())
     }
 
     /// Where a byte wakes.

@@ -93,9 +93,8 @@ pub fn open(task: &Task, pieces: impl Iterator<Item = Piece>) {
 pub fn close(task: &Task, result: &Received) {
     let Some(Note::Room(room)) = noted(task) else { return };
     let mut came = match result.outcome {
-        // The data of a write with immediate are elsewhere.
-        Outcome::Success if result.opcode != 2 => result.length as usize,
-        Outcome::Success | Outcome::Flushed | Outcome::Length => 0,
+        Outcome::Success => result.placed() as usize,
+        Outcome::Flushed | Outcome::Length => 0,
         // Some of it may have come.
         _ => return,
     };

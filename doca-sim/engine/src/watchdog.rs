@@ -4,7 +4,9 @@
 //! first task that stays in flight, only reads counters, and moves no data.
 
 use crate::fabric::clock;
+use crate::lock::lock;
 use crate::log;
+use crate::sleeper;
 use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd};
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, Once, OnceLock, Weak};
@@ -44,19 +46,13 @@ impl Pulse {
     }
 
     /// The engine's number of tasks in flight has changed.
-    pub fn set_in_flight(&self, count: usize, shared: &Arc<Pulse>) {
+    pub fn set_in_flight(self: &Arc<Self>, count: usize) {
         self.in_flight.store(count, Relaxed);
         if count > 0 && !self.watched.load(Relaxed) {
             self.watched.store(true, Relaxed);
-            if let Ok(mut watched) = WATCHED.lock() {
-                let pulse = Arc::downgrade(shared);
-                watched.push(Watched {
-                    pulse,
-                    beats: self.beats.load(Relaxed),
-                    since: clock::now(),
-                    told: false,
-                });
-            }
+            let pulse = Arc::downgrade(self);
+            let (beats, since) = (self.beats.load(Relaxed), clock::now());
+            lock(&WATCHED).push(Watched { pulse, beats, since, told: false });
             THREAD.call_once(start);
         }
     }
@@ -78,19 +74,14 @@ impl Pulse {
 
     /// Whether the program rightly waits: it asked to be woken, and there is nothing to wake it for.
     fn sleeps(&self) -> bool {
-        self.armed.load(Relaxed) && self.handle.get().is_some_and(|handle| !readable(handle))
+        self.armed.load(Relaxed)
+            && self.handle.get().is_some_and(|handle| !sleeper::is_readable(handle.as_raw_fd()))
     }
 
     /// The engine is gone.
     pub fn end(&self) {
         self.ended.store(true, Relaxed);
     }
-}
-
-fn readable(handle: &OwnedFd) -> bool {
-    let mut one = libc::pollfd { fd: handle.as_raw_fd(), events: libc::POLLIN, revents: 0 };
-    // SAFETY: one structure of ours, during the call.
-    unsafe { libc::poll(&mut one, 1, 0) > 0 }
 }
 
 fn start() {
@@ -117,9 +108,8 @@ fn start() {
 }
 
 fn look() {
-    let Ok(mut watched) = WATCHED.lock() else { return };
     let now = clock::now();
-    watched.retain_mut(|entry| {
+    lock(&WATCHED).retain_mut(|entry| {
         let Some(pulse) = entry.pulse.upgrade() else { return false };
         let (beats, in_flight) = (pulse.beats.load(Relaxed), pulse.in_flight.load(Relaxed));
         if beats != entry.beats || in_flight == 0 || pulse.sleeps() {

@@ -105,8 +105,6 @@ pub struct Link {
     state: AtomicU32,
     /// Tells this connection from earlier ones in the slot.
     pub generation: AtomicU32,
-    /// What a peer must know to be this connection's peer.
-    pub secret: [AtomicU64; 2],
     /// The peer, valid in state Ready.
     peer_process: AtomicU64,
     peer_context: AtomicU64,

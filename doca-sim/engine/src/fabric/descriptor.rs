@@ -16,7 +16,7 @@ pub struct ProcessRef {
     pub pid: u32,
     /// Short random number that, with the pid, names the adapter's file in the network directory.
     pub salt: u16,
-    /// 128 random bits that stand in the adapter's header and in the process's memory.
+    /// 128 random bits that stand in the adapter's header and in the process's memory: what makes a descriptor a secret.
     pub token: [u64; 2],
 }
 
@@ -57,14 +57,8 @@ pub struct ConnectionDescriptor {
     pub context: ContextId,
     /// Its end of the connection.
     pub link: LinkId,
-    /// What the link answers to.
-    pub secret: [u64; 2],
     /// `doca_rdma_transport_type`
     pub transport: u32,
-    /// Position of the device in the topology.
-    pub device: u32,
-    /// The GID in use.
-    pub gid: [u8; 16],
 }
 
 /// What `doca_sync_event_export_*` hands out.
@@ -85,7 +79,7 @@ pub struct EventDescriptor {
 pub struct BadDescriptor(pub String);
 
 const MAGIC: [u8; 4] = *b"DSIM";
-const FORMAT: u16 = 1;
+const FORMAT: u16 = 2;
 const HEAD: usize = 16;
 
 /// Kinds of descriptors.
@@ -224,10 +218,7 @@ impl ConnectionDescriptor {
         put_process(&mut fields, &self.process);
         fields.extend(self.context.bits().to_le_bytes());
         fields.extend(self.link.bits().to_le_bytes());
-        fields.extend(self.secret.iter().flat_map(|word| word.to_le_bytes()));
         fields.extend(self.transport.to_le_bytes());
-        fields.extend(self.device.to_le_bytes());
-        fields.extend(self.gid);
         seal(3, &fields)
     }
 
@@ -241,10 +232,7 @@ impl ConnectionDescriptor {
             process: fields.process()?,
             context: ContextId::from_bits(fields.u64()?),
             link: LinkId::from_bits(fields.u64()?),
-            secret: [fields.u64()?, fields.u64()?],
             transport: fields.u32()?,
-            device: fields.u32()?,
-            gid: fields.take()?,
         })
     }
 }
@@ -302,10 +290,7 @@ mod tests {
             process: ProcessRef { pid: 77, salt: 3, token: [1, 2] },
             context: ContextId { index: 1, generation: 3 },
             link: LinkId { index: 0, generation: 1 },
-            secret: [8, 9],
             transport: 0,
-            device: 0,
-            gid: [4; 16],
         }
     }
 

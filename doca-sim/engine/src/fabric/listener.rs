@@ -12,6 +12,9 @@ use crate::lock::lock;
 use std::collections::BTreeMap;
 use std::sync::Mutex;
 
+/// A server may think about a request for this many of the client's timeouts. (Proposed.)
+pub const THINKING: u64 = 10;
+
 /// This process's listeners.
 static OURS: Mutex<BTreeMap<Address, ContextId>> = Mutex::new(BTreeMap::new());
 

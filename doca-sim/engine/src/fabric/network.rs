@@ -14,6 +14,7 @@
 use super::ProcId;
 use super::shm::os;
 use crate::code::{Code, Res};
+use crate::lock::lock;
 use std::collections::BTreeSet;
 use std::fs::{DirBuilder, File, OpenOptions};
 use std::io::{ErrorKind, Read, Write};
@@ -48,20 +49,21 @@ pub struct Claim {
 impl Drop for Claim {
     fn drop(&mut self) {
         if self.owner == std::process::id() {
+            let mut ours = lock(&OURS);
             let _ = std::fs::remove_file(&self.path);
-            if let Ok(mut ours) = OURS.lock() {
-                ours.remove(&self.path);
-            }
+            ours.remove(&self.path);
         }
     }
 }
 
-/// Paths of this process's own files, which it must not open again.
+/// Paths of this process's own files, which it must not open again. Whoever opens a file of the network holds this
+/// from before it looks here until the file is open, and closed again if it is not kept: so no thread opens a file that
+/// another one has just made.
 static OURS: Mutex<BTreeSet<PathBuf>> = Mutex::new(BTreeSet::new());
 
 /// Whether this process owns the file.
 pub fn is_ours(path: &Path) -> bool {
-    OURS.lock().is_ok_and(|ours| ours.contains(path))
+    lock(&OURS).contains(path)
 }
 
 /// Held while the directory is being changed.
@@ -142,6 +144,7 @@ impl Network {
     }
 
     fn create(&self, _held: &DirLock, path: PathBuf, text: &str) -> Res<Claim> {
+        let mut ours = lock(&OURS);
         let file = OpenOptions::new().read(true).write(true).create_new(true).mode(0o600).open(&path);
         let mut file = match file {
             Ok(file) => file,
@@ -154,20 +157,19 @@ impl Network {
         if file.write_all(text.as_bytes()).is_err() {
             return Err(os("writing a file of the network"));
         }
-        if let Ok(mut ours) = OURS.lock() {
-            ours.insert(path.clone());
-        }
+        ours.insert(path.clone());
         Ok(Claim { path, owner: std::process::id(), _file: file })
     }
 
     /// Removes the files whose owners are dead. The caller holds the directory lock, so no file is half-made.
     fn sweep(&self) {
         let Ok(entries) = std::fs::read_dir(&self.dir) else { return };
+        let ours = lock(&OURS);
         for entry in entries.flatten() {
             let name = entry.file_name();
             let Some(name) = name.to_str() else { continue };
-            let ours = ["adapter-", "listen-", "comch-"].iter().any(|kind| name.starts_with(kind));
-            if !ours || is_ours(&entry.path()) {
+            let of_network = ["adapter-", "listen-", "comch-"].iter().any(|kind| name.starts_with(kind));
+            if !of_network || ours.contains(&entry.path()) {
                 continue;
             }
             if let Ok(file) = OpenOptions::new().read(true).write(true).open(entry.path())
@@ -180,7 +182,12 @@ impl Network {
 }
 
 /// Reads a file that another process published, and keeps it open as a witness of that process's life.
+/// NOT_FOUND for this process's own.
 pub fn read_published(path: &Path) -> Res<(String, File)> {
+    let ours = lock(&OURS);
+    if ours.contains(path) {
+        return Err(Code::NOT_FOUND);
+    }
     let mut file = OpenOptions::new().read(true).write(true).open(path).map_err(|_| Code::NOT_FOUND)?;
     let mut text = String::new();
     file.read_to_string(&mut text).map_err(|_| Code::NOT_FOUND)?;
@@ -219,4 +226,40 @@ fn directory() -> PathBuf {
     // SAFETY: no arguments, cannot fail.
     let uid = unsafe { libc::geteuid() };
     PathBuf::from(format!("/tmp/doca-sim-{uid}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Whether the kernel holds a record lock on the file. (A process cannot ask for its own.)
+    fn is_held(path: &Path) -> bool {
+        let inode = std::fs::metadata(path).expect("the file is there").ino();
+        let locks = std::fs::read_to_string("/proc/locks").expect("the kernel's list of locks");
+        locks.lines().any(|line| line.contains("POSIX") && line.contains(&format!(":{inode} ")))
+    }
+
+    #[test]
+    fn a_lock_outlasts_threads_that_look_for_its_file() {
+        let dir = std::env::temp_dir().join(format!("doca-sim-network-{}", std::process::id()));
+        std::fs::create_dir_all(&dir).expect("a directory");
+        let network = Network { dir: dir.clone() };
+        let at = Address::Port(0, 1);
+        let path = network.listener_path(&at);
+        std::thread::scope(|scope| {
+            let claims = scope.spawn(|| {
+                for _ in 0..500 {
+                    let claim = network.claim_listener(&at, "text").expect("a free port");
+                    assert!(is_held(&path));
+                    assert_eq!(network.claim_listener(&at, "other").err(), Some(Code::IN_USE));
+                    assert!(is_held(&path));
+                    drop(claim);
+                }
+            });
+            while !claims.is_finished() {
+                assert!(read_published(&path).is_err());
+            }
+        });
+        std::fs::remove_dir_all(dir).expect("an empty directory");
+    }
 }

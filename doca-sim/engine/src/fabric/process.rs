@@ -3,13 +3,14 @@
 use super::context::{ContextId, ContextView};
 use super::descriptor::ProcessRef;
 use super::network::{self, Claim, Network};
-use super::region::{self, Memory, RegionId};
+use super::region::{self, Memory};
 use super::shm::{Segment, Shared, os};
 use super::{ProcId, clock};
 use crate::code::{Code, Res};
 use crate::fork;
 use crate::lock::lock;
 use crate::log;
+use crate::sleeper::wake;
 use std::collections::HashMap;
 use std::fs::{File, OpenOptions};
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
@@ -163,10 +164,8 @@ fn join() -> Res<Local> {
 }
 
 extern "C" fn at_exit() {
-    if let Some(Ok(own)) = LOCAL.get()
-        && let Ok(mut claim) = own.claim.lock()
-    {
-        claim.take();
+    if let Some(Ok(own)) = LOCAL.get() {
+        lock(&own.claim).take();
     }
 }
 
@@ -176,7 +175,7 @@ pub fn attach(who: ProcessRef) -> Res<Arc<Process>> {
     if who == own.process.reference {
         return Ok(own.process.clone());
     }
-    let mut peers = PEERS.lock().map_err(|_| Code::UNEXPECTED)?;
+    let mut peers = lock(&PEERS);
     let peers = peers.get_or_insert_default();
     if let Some(known) = peers.get(&who.id()).and_then(Weak::upgrade) {
         return if known.reference == who { Ok(known) } else { Err(Code::NOT_FOUND) };
@@ -333,10 +332,6 @@ impl Process {
 
     /// Writes a byte to one of its wake descriptors, an end of that pipe.
     pub(super) fn wake(&self, fd: u32, pipe: u64) {
-        let wake = |fd: i32| {
-            // SAFETY: one byte to an open pipe that does not block; when it is full, its owner is awake.
-            unsafe { libc::write(fd, [1u8].as_ptr().cast(), 1) };
-        };
         if self.is_local() {
             return wake(fd as i32);
         }
@@ -371,7 +366,7 @@ impl Process {
 
     /// A running context of this process, by name.
     pub fn context(self: &Arc<Self>, id: ContextId) -> Res<Arc<ContextView>> {
-        let mut contexts = self.contexts.lock().map_err(|_| Code::UNEXPECTED)?;
+        let mut contexts = lock(&self.contexts);
         if let Some(view) = contexts.get(&id).and_then(Weak::upgrade) {
             return Ok(view);
         }
@@ -395,7 +390,7 @@ pub struct ContextPlace {
 impl ContextPlace {
     /// Reserves a place and its name.
     pub fn reserve() -> Res<ContextPlace> {
-        let mut used = own()?.contexts.lock().map_err(|_| Code::UNEXPECTED)?;
+        let mut used = lock(&own()?.contexts);
         let index = used.iter().position(|generation| generation % 2 == 0).ok_or(Code::NO_MEMORY)?;
         used[index] += 1;
         Ok(ContextPlace { id: ContextId { index: index as u32, generation: used[index] } })
@@ -418,8 +413,7 @@ impl ContextPlace {
     pub fn publish(&self, view: &Arc<ContextView>) -> Res {
         self.show(view.fd())?;
         let own = own()?;
-        let mut contexts = own.process.contexts.lock().map_err(|_| Code::UNEXPECTED)?;
-        contexts.insert(self.id, Arc::downgrade(view));
+        lock(&own.process.contexts).insert(self.id, Arc::downgrade(view));
         Ok(())
     }
 }
@@ -429,20 +423,7 @@ impl Drop for ContextPlace {
         let Ok(own) = own() else { return };
         let slot = &own.process.context_slots()[self.id.index as usize];
         slot.generation.store(self.id.generation + 1, SeqCst);
-        if let Ok(mut contexts) = own.process.contexts.lock() {
-            contexts.remove(&self.id);
-        }
-        if let Ok(mut used) = own.contexts.lock() {
-            used[self.id.index as usize] += 1;
-        }
+        lock(&own.process.contexts).remove(&self.id);
+        lock(&own.contexts)[self.id.index as usize] += 1;
     }
-}
-
-/// A region of another process as a descriptor names it.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct RemoteRegion {
-    /// Whose.
-    pub process: ProcessRef,
-    /// Which.
-    pub region: RegionId,
 }

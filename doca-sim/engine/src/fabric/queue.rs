@@ -11,18 +11,10 @@ use super::region::{self, Piece, Pin, Refusal, RegionId};
 use super::route::Route;
 use super::word::{Phase, Word};
 use super::{ProcId, clock};
+use crate::access::{LOCAL_READ_WRITE, RDMA_ATOMIC, RDMA_READ, RDMA_WRITE};
 use crate::fault;
 // Fields of an entry are Relaxed: its state word, which is SeqCst, publishes them.
 use std::sync::atomic::Ordering::{Relaxed, SeqCst};
-
-/// Right of local devices to write.
-pub const LOCAL_WRITE: u32 = 1;
-/// Right of peers to read.
-pub const RDMA_READ: u32 = 2;
-/// Right of peers to write.
-pub const RDMA_WRITE: u32 = 4;
-/// Right of peers to perform atomics.
-pub const RDMA_ATOMIC: u32 = 8;
 
 /// `DOCA_RDMA_TRANSPORT_TYPE_DC`
 const DC: u32 = 1;
@@ -431,8 +423,8 @@ fn message(ends: &Ends<'_>, op: Operation, receiver: &ContextView, far: &Link, f
     fault::point();
     let length = ends.entry.length.load(Relaxed);
     let mut from = Stream::of(ends.sender.process(), ends.pieces, ends.entry.pieces.load(Relaxed), 0);
-    let mut into = Stream::of(receiver.process(), room, slot.pieces.load(Relaxed), LOCAL_WRITE);
-    let opcode = if op == Operation::SendImmediate { 1 } else { 0 };
+    let mut into = Stream::of(receiver.process(), room, slot.pieces.load(Relaxed), LOCAL_READ_WRITE);
+    let opcode = if op == Operation::SendImmediate { opcode::SEND_IMMEDIATE } else { opcode::SEND };
     let (mine, theirs) = if length > into.total() {
         (Outcome::Length, Outcome::Length)
     } else {
@@ -462,7 +454,9 @@ fn write_immediate(ends: &Ends<'_>, receiver: &ContextView, far: &Link, far_id: 
     let theirs = if outcome == Outcome::Success { outcome } else { Outcome::Abandoned };
     let length = ends.entry.length.load(Relaxed);
     let immediate = ends.entry.immediate.load(Relaxed);
-    finish_receive(slot, lap, Received { outcome: theirs, opcode: 2, length, immediate, link: far_id });
+    let result =
+        Received { outcome: theirs, opcode: opcode::WRITE_IMMEDIATE, length, immediate, link: far_id };
+    finish_receive(slot, lap, result);
     if outcome != Outcome::Success {
         ends.break_far(far);
     }
@@ -486,7 +480,7 @@ fn one_sided(
         refuse(ends, receiver, Holder::Context, operation, needs);
         return Outcome::Refused;
     }
-    let local_needs = if operation == Operation::Read { LOCAL_WRITE } else { 0 };
+    let local_needs = if operation == Operation::Read { LOCAL_READ_WRITE } else { 0 };
     let mut local =
         Stream::of(ends.sender.process(), ends.pieces, ends.entry.pieces.load(Relaxed), local_needs);
     let mut remote = Stream::one(receiver.process(), remote_piece(ends.entry, length), needs);
@@ -510,7 +504,7 @@ fn atomic(ends: &Ends<'_>, operation: Operation, receiver: &ContextView) -> Outc
         Some(piece) => Piece { len: 8, ..piece.get() },
         None => return Outcome::LocalAccess,
     };
-    let Ok(result) = region::pin(ends.sender.process(), result, LOCAL_WRITE) else {
+    let Ok(result) = region::pin(ends.sender.process(), result, LOCAL_READ_WRITE) else {
         return Outcome::LocalAccess;
     };
     let target = match region::pin(receiver.process(), target, RDMA_ATOMIC) {
@@ -789,6 +783,16 @@ pub fn sent(own: &ContextView, link: u32, position: u64) -> Option<Outcome> {
     (entry.state.get() == Word::new(Phase::Done, lap)).then(|| Outcome::of(entry.outcome.load(Relaxed)))
 }
 
+/// `enum doca_rdma_opcode`: what a receive met.
+mod opcode {
+    /// A send.
+    pub const SEND: u32 = 0;
+    /// A send with immediate data.
+    pub const SEND_IMMEDIATE: u32 = 1;
+    /// A write with immediate data.
+    pub const WRITE_IMMEDIATE: u32 = 2;
+}
+
 /// A finished receive.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Received {
@@ -802,6 +806,14 @@ pub struct Received {
     pub immediate: u32,
     /// The link on which it came.
     pub link: LinkId,
+}
+
+impl Received {
+    /// Bytes that came into the receive's room. The data of a write with immediate are in the memory that the writer
+    /// named.
+    pub fn placed(&self) -> u64 {
+        if self.opcode == opcode::WRITE_IMMEDIATE { 0 } else { self.length }
+    }
 }
 
 /// The result of a receive that is done, or `None`.

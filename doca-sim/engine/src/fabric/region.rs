@@ -6,9 +6,10 @@
 
 use super::ProcId;
 use super::process::{self, MAX_HAZARDS, MAX_REGIONS, Process};
-use super::shm::Shared;
+use super::shm::{Shared, cannot_shrink};
 use crate::code::{Code, Res};
 use crate::fault;
+use crate::lock::lock;
 use std::collections::HashMap;
 use std::fs::{File, OpenOptions};
 use std::os::fd::AsRawFd;
@@ -87,7 +88,7 @@ static TABLE: Mutex<Table> = Mutex::new(Table { next: 0, free: Vec::new() });
 /// Makes `[addr, addr + len)` of this process reachable for RDMA, with `DOCA_ACCESS_FLAG_*` rights.
 pub fn register(addr: usize, len: usize, access: u32) -> Res<RegionId> {
     let process = process::local()?;
-    let mut table = TABLE.lock().map_err(|_| Code::UNEXPECTED)?;
+    let mut table = lock(&TABLE);
     let id = match table.free.pop() {
         Some(id) => RegionId { index: id.index, generation: id.generation.wrapping_add(1) },
         None if (table.next as usize) < MAX_REGIONS => {
@@ -121,15 +122,13 @@ pub fn unregister(id: RegionId) {
                 break;
             }
             spins += 1;
-            if spins.is_multiple_of(1024) && !process::lives(ProcId::from_bits(holder)) {
-                hazard.release(holder);
+            if spins.is_multiple_of(1024) {
+                hazard.reap(holder);
             }
             std::thread::yield_now();
         }
     }
-    if let Ok(mut table) = TABLE.lock() {
-        table.free.push(id);
-    }
+    lock(&TABLE).free.push(id);
 }
 
 /// The region that a memory key of a process stands for, as `doca_mmap_get_mkey` makes them; one that cannot be reached if
@@ -144,9 +143,18 @@ pub fn by_key(process: &Process, key: u32) -> RegionId {
 }
 
 impl Hazard {
-    fn release(&self, holder: u64) {
+    /// Gives the slot back: for its holder.
+    fn release(&self) {
         self.region.store(0, SeqCst);
-        let _ = self.holder.compare_exchange(holder, 0, SeqCst, SeqCst);
+        self.holder.store(0, SeqCst);
+    }
+
+    /// Takes the slot from a holder that has died. Its region is left alone: the slot may have a new holder, which has
+    /// written that.
+    fn reap(&self, holder: u64) {
+        if holder != 0 && !process::lives(ProcId::from_bits(holder)) {
+            let _ = self.holder.compare_exchange(holder, 0, SeqCst, SeqCst);
+        }
     }
 }
 
@@ -165,7 +173,6 @@ pub struct Piece {
 pub struct Pin<'a> {
     process: &'a Process,
     hazard: &'a Hazard,
-    me: u64,
     place: Place,
     /// Whether every accessor maps the same pages, so that CPU atomics are atomic for all of them.
     pub coherent: bool,
@@ -181,7 +188,7 @@ enum Place {
 
 impl Drop for Pin<'_> {
     fn drop(&mut self) {
-        self.hazard.release(self.me);
+        self.hazard.release();
     }
 }
 
@@ -191,17 +198,14 @@ pub fn pin(process: &Process, piece: Piece, access: u32) -> Result<Pin<'_>, Refu
     let slot = process.regions().get(piece.region.index as usize).ok_or(Refusal::Gone)?;
     let hazard = take_hazard(process, me, piece.region);
     fault::point();
-    let mut pin = Pin { process, hazard, me, place: Place::Here(0), coherent: false, _mapped: None };
+    let mut pin = Pin { process, hazard, place: Place::Here(0), coherent: false, _mapped: None };
     if slot.state.load(SeqCst) != u64::from(piece.region.generation) << 1 | 1 {
         return Err(Refusal::Gone);
     }
+    // The owner may write here at any moment: what is read once is checked and used.
     let (addr, len) = (slot.addr.load(SeqCst), slot.len.load(SeqCst));
-    let inside = piece.addr >= addr
-        && piece
-            .addr
-            .checked_add(piece.len)
-            .is_some_and(|end| addr.checked_add(len).is_some_and(|e| end <= e));
-    if !inside {
+    let offset = piece.addr.checked_sub(addr).ok_or(Refusal::Bounds)?;
+    if offset.checked_add(piece.len).is_none_or(|end| end > len) {
         return Err(Refusal::Bounds);
     }
     let granted = slot.access.load(SeqCst) as u32;
@@ -214,8 +218,8 @@ pub fn pin(process: &Process, piece: Piece, access: u32) -> Result<Pin<'_>, Refu
         Place::Here(piece.addr as usize)
     } else if file != 0
         && let Some(mapped) = process.memory().map(process, piece.region, slot)
+        && let Some(at) = mapped.at(offset, piece.len)
     {
-        let at = mapped.base.as_ptr() as usize + (piece.addr - addr) as usize;
         pin._mapped = Some(mapped);
         Place::Here(at)
     } else {
@@ -241,10 +245,7 @@ fn take_hazard(process: &Process, me: u64, region: RegionId) -> &Hazard {
         tries += 1;
         if tries.is_multiple_of(64) {
             for hazard in process.hazards() {
-                let holder = hazard.holder.load(SeqCst);
-                if holder != 0 && !process::lives(ProcId::from_bits(holder)) {
-                    hazard.release(holder);
-                }
+                hazard.reap(hazard.holder.load(SeqCst));
             }
         }
         std::thread::yield_now();
@@ -384,12 +385,21 @@ pub enum Memory {
 #[derive(Debug)]
 pub struct Mapped {
     base: NonNull<u8>,
+    len: u64,
     mapping: (usize, usize),
 }
 // SAFETY: a plain address range; accessed by memmove and atomics only.
 unsafe impl Send for Mapped {}
 // SAFETY: as above.
 unsafe impl Sync for Mapped {}
+
+impl Mapped {
+    /// The address here of a stretch of the region, if what was mapped covers it.
+    fn at(&self, offset: u64, len: u64) -> Option<usize> {
+        let end = offset.checked_add(len)?;
+        (end <= self.len).then(|| self.base.as_ptr() as usize + offset as usize)
+    }
+}
 
 impl Drop for Mapped {
     fn drop(&mut self) {
@@ -450,7 +460,7 @@ impl Memory {
     /// Maps a shared region of the other process, or finds the mapping.
     fn map(&self, process: &Process, id: RegionId, slot: &Slot) -> Option<Arc<Mapped>> {
         let Memory::Other { mapped, .. } = self else { return None };
-        let mut mapped = mapped.lock().ok()?;
+        let mut mapped = lock(mapped);
         if let Some(known) = mapped.get(&id) {
             return Some(known.clone());
         }
@@ -459,11 +469,8 @@ impl Memory {
         let path = format!("/proc/{}/fd/{fd}", process.reference().pid);
         let file = OpenOptions::new().read(true).write(true).open(path).ok()?;
         let meta = file.metadata().ok()?;
-        // SAFETY: plain system call on our descriptor.
-        let seals = unsafe { libc::fcntl(file.as_raw_fd(), libc::F_GET_SEALS) };
-        let sealed = seals >= 0 && seals & libc::F_SEAL_SHRINK != 0;
         let fits = offset.checked_add(len).is_some_and(|end| end <= meta.len());
-        if !sealed || !fits || meta.ino() != slot.file_inode.load(SeqCst) {
+        if !cannot_shrink(file.as_raw_fd()) || !fits || meta.ino() != slot.file_inode.load(SeqCst) {
             return None;
         }
         let skip = offset % 4096;
@@ -483,7 +490,7 @@ impl Memory {
             return None;
         }
         let start = NonNull::new((base as usize + skip as usize) as *mut u8)?;
-        let entry = Arc::new(Mapped { base: start, mapping: (base as usize, length) });
+        let entry = Arc::new(Mapped { base: start, len, mapping: (base as usize, length) });
         let regions = process.regions();
         mapped.retain(|id, _| {
             regions[id.index as usize].state.load(SeqCst) == u64::from(id.generation) << 1 | 1
@@ -527,9 +534,35 @@ fn backing_file(addr: usize, len: usize) -> Option<BackingFile> {
         if unsafe { libc::fstat(fd, &mut stat) } != 0 || stat.st_ino != inode {
             return None;
         }
-        // SAFETY: plain system call.
-        let seals = unsafe { libc::fcntl(fd, libc::F_GET_SEALS) };
-        let sealed = seals >= 0 && seals & libc::F_SEAL_SHRINK != 0;
-        sealed.then_some(BackingFile { fd, offset, inode })
+        cannot_shrink(fd).then_some(BackingFile { fd, offset, inode })
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_slot_taken_from_the_dead_keeps_what_its_next_holder_wrote() {
+        let (dead, next, region) = (ProcId::new(1, 1).bits(), ProcId::new(2, 2).bits(), 7);
+        let hazard = Hazard { holder: AtomicU64::new(dead), region: AtomicU64::new(3) };
+        hazard.reap(dead);
+        assert_eq!(hazard.holder.load(SeqCst), 0);
+        // Whoever saw the same dead holder comes late: the slot has been taken anew.
+        hazard.holder.store(next, SeqCst);
+        hazard.region.store(region, SeqCst);
+        hazard.reap(dead);
+        assert_eq!((hazard.holder.load(SeqCst), hazard.region.load(SeqCst)), (next, region));
+    }
+
+    #[test]
+    fn nothing_beyond_what_was_mapped_is_reached() {
+        let mapped = Mapped { base: NonNull::<u64>::dangling().cast(), len: 4096, mapping: (0, 0) };
+        let base = mapped.base.as_ptr() as usize;
+        assert_eq!(mapped.at(0, 4096), Some(base));
+        assert_eq!(mapped.at(4096, 0), Some(base + 4096));
+        for (offset, len) in [(0, 4097), (4095, 2), (u64::MAX, 2)] {
+            assert_eq!(mapped.at(offset, len), None, "{offset} {len}");
+        }
+    }
 }

@@ -72,10 +72,7 @@ impl Segment {
             Code::NOT_FOUND
         })?;
         let len = file.metadata().map_err(|_| Code::OPERATING_SYSTEM)?.len();
-        // SAFETY: plain system call on our descriptor.
-        let seals = unsafe { libc::fcntl(file.as_raw_fd(), libc::F_GET_SEALS) };
-        let needed = libc::F_SEAL_SHRINK | libc::F_SEAL_GROW;
-        if seals < 0 || seals & needed != needed {
+        if !cannot_shrink(file.as_raw_fd()) {
             return Err(Code::NOT_FOUND);
         }
         // The mapping outlives the descriptor, of which a process with many peers would run out.
@@ -148,6 +145,13 @@ impl Drop for Segment {
         // SAFETY: our own mapping, and no reference into it outlives `self`.
         unsafe { libc::munmap(self.base.as_ptr().cast(), self.len) };
     }
+}
+
+/// Whether the file is sealed against shrinking, so that a mapping of it never faults.
+pub(super) fn cannot_shrink(fd: i32) -> bool {
+    // SAFETY: plain system call; a descriptor that is none gives an error.
+    let seals = unsafe { libc::fcntl(fd, libc::F_GET_SEALS) };
+    seals >= 0 && seals & libc::F_SEAL_SHRINK != 0
 }
 
 /// Logs a failed system call.

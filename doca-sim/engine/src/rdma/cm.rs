@@ -24,14 +24,11 @@ use crate::log;
 use crate::profile;
 use std::rc::Rc;
 use std::sync::Arc;
-use std::sync::atomic::Ordering::SeqCst;
 
 /// Private data that librdmacm carries for this port space.
 pub(super) const MAX_PRIVATE_DATA: usize = 196;
 /// RDMA reads and atomics outstanding on a connection. (Proposed.)
 const READS: u8 = 16;
-/// A server may think about a request for this many request timeouts. (Proposed.)
-const PATIENCE: u64 = 10;
 
 fn running_or_starting(rdma: &Rdma) -> Res<Rc<Running>> {
     match rdma.ctx().state() {
@@ -57,20 +54,11 @@ impl Rdma {
     pub fn export(&self) -> Res<Rc<Connection>> {
         let running = running_or_starting(self)?;
         let connection = running.new_connection(Origin::Export, ConnState::Exported)?;
-        let link = running.view().link(connection.id().index).ok_or(Code::UNEXPECTED)?;
-        let secret = random()?;
-        link.secret[0].store(secret[0], SeqCst);
-        link.secret[1].store(secret[1], SeqCst);
-        let device = self.device();
-        let gid = device.gid(self.properties.gid_index.get()).map_or([0; 16], |gid| gid.0);
         let descriptor = ConnectionDescriptor {
             process: process::local()?.reference(),
             context: running.view().id(),
             link: connection.id(),
-            secret,
             transport: self.properties.transport.get(),
-            device: self.device_index(),
-            gid,
         };
         let _ = connection.descriptor.set(descriptor.encode());
         Ok(connection)
@@ -143,7 +131,7 @@ impl Rdma {
         connection.program_addr.set(addr);
         addr.count_user(1);
         let timeout = clock::millis(self.properties.connection_request_timeout.get().into());
-        connection.deadline.set(clock::now() + timeout * PATIENCE);
+        connection.deadline.set(clock::now() + timeout * listener::THINKING);
 
         let Some(server) = find_listener(addr) else {
             give_up(&running, &connection, "nobody listens at that address and port");
@@ -232,16 +220,6 @@ impl Rdma {
         }
         Ok(())
     }
-}
-
-fn random() -> Res<[u64; 2]> {
-    let mut bytes = [0u8; 16];
-    // SAFETY: writes at most the buffer's length.
-    if unsafe { libc::getrandom(bytes.as_mut_ptr().cast(), 16, 0) } != 16 {
-        return Err(crate::fabric::shm::os("getrandom"));
-    }
-    let words = u128::from_ne_bytes(bytes);
-    Ok([words as u64, (words >> 64) as u64])
 }
 
 /// This side is set up for the far end.

@@ -1,5 +1,6 @@
 //! Settings of an RDMA instance: defaults, limits, errors.
 
+use crate::access;
 use crate::code::{Code, Res};
 use crate::fabric::route::Route;
 use crate::topology::{Device, GidEntry, GidType, LinkLayer};
@@ -7,7 +8,7 @@ use std::cell::Cell;
 use std::net::Ipv6Addr;
 
 /// `DOCA_ACCESS_FLAG_LOCAL_READ_WRITE` and the three RDMA rights: what `set_permissions` takes.
-const PERMISSIONS: u32 = 1 | 2 | 4 | 8;
+const PERMISSIONS: u32 = access::LOCAL_READ_WRITE | access::ANY_RDMA;
 
 /// The settings. Plain cells: the entries check the state, the setters here check values.
 pub struct Properties {
@@ -48,7 +49,7 @@ impl Properties {
             transport: Cell::new(0),
             // 1024 bytes, where the port can.
             mtu: Cell::new(if device.max_mtu < 1024 { device.max_mtu.ilog2() - 8 } else { 2 }),
-            permissions: Cell::new(1),
+            permissions: Cell::new(access::LOCAL_READ_WRITE),
             grh: Cell::new(u8::from(device.link_layer == LinkLayer::Ethernet)),
             gid_index: Cell::new(0),
             sl: Cell::new(0),

@@ -349,9 +349,8 @@ impl Running {
         let over = || self.over.borrow().iter().find(|connection| connection.id() == result.link).cloned();
         let connection = self.connection(result.link).or_else(over);
         fields.result_connection.set(connection.map_or(0, |c| Rc::as_ptr(&c) as usize));
-        // The data of a write with immediate are in the memory that the writer named.
-        if status == Code::SUCCESS && result.opcode != 2 {
-            pieces::advance(task.buffer(&fields.dst), result.length);
+        if status == Code::SUCCESS {
+            pieces::advance(task.buffer(&fields.dst), result.placed());
         }
     }
 

@@ -13,9 +13,10 @@
 use super::Rdma;
 use super::connection::{ConnState, Connection};
 use super::running::Running;
+use crate::access::LOCAL_READ_WRITE;
 use crate::buf::Buf;
 use crate::code::{Code, Res};
-use crate::fabric::queue::{self, LOCAL_WRITE, Operation, Post};
+use crate::fabric::queue::{self, Operation, Post};
 use crate::fabric::region::Piece;
 use crate::fault;
 use crate::log;
@@ -45,7 +46,7 @@ pub fn submit(rdma: &Rdma, running: &Running, task: &Task, flush: bool) -> Res {
 fn receive(rdma: &Rdma, running: &Running, task: &Task) -> Res {
     let head = task.buffer(&task.fields.dst);
     let limit = running.view().sizes().receive_pieces;
-    check_local(rdma, head, limit, LOCAL_WRITE)?;
+    check_local(rdma, head, limit, LOCAL_READ_WRITE)?;
     log::trace!("submit of receive task {task:p}");
     strict::open(task, rooms(head));
     running.post_receive(task, rooms(head));
@@ -89,7 +90,7 @@ fn send_side(rdma: &Rdma, running: &Running, task: &Task, kind: RdmaTask, flush:
             (post, Local::Data(src))
         }
         RdmaTask::Read => {
-            check_local(rdma, dst, limit, LOCAL_WRITE)?;
+            check_local(rdma, dst, limit, LOCAL_READ_WRITE)?;
             let length = src.map_or(0, |buf| buf.data_len() as u64);
             let mut post = Post::message(Operation::Read, length, 0);
             if length > 0 {
@@ -102,7 +103,7 @@ fn send_side(rdma: &Rdma, running: &Running, task: &Task, kind: RdmaTask, flush:
             (post, Local::Room(dst))
         }
         RdmaTask::AtomicCmpSwp | RdmaTask::AtomicFetchAdd => {
-            check_local(rdma, Some(dst.ok_or(Code::INVALID_VALUE)?), u32::MAX, LOCAL_WRITE)?;
+            check_local(rdma, Some(dst.ok_or(Code::INVALID_VALUE)?), u32::MAX, LOCAL_READ_WRITE)?;
             if rooms(dst).next().is_none_or(|piece| piece.len < 8) {
                 log::error!("the result buffer of an atomic needs room for 8 bytes");
                 return Err(Code::INVALID_VALUE);
@@ -115,7 +116,7 @@ fn send_side(rdma: &Rdma, running: &Running, task: &Task, kind: RdmaTask, flush:
             (post, Local::Room(dst))
         }
         RdmaTask::RemoteNetSyncEventGet => {
-            check_local(rdma, Some(dst.ok_or(Code::INVALID_VALUE)?), limit, LOCAL_WRITE)?;
+            check_local(rdma, Some(dst.ok_or(Code::INVALID_VALUE)?), limit, LOCAL_READ_WRITE)?;
             if rooms(dst).map(|piece| piece.len).sum::<u64>() < 8 {
                 log::error!("the destination of a sync event's value needs room for 8 bytes");
                 return Err(Code::INVALID_VALUE);
@@ -135,7 +136,7 @@ fn send_side(rdma: &Rdma, running: &Running, task: &Task, kind: RdmaTask, flush:
             (post, Local::Data(src))
         }
         RdmaTask::RemoteNetSyncEventNotifyAdd => {
-            check_local(rdma, Some(dst.ok_or(Code::INVALID_VALUE)?), u32::MAX, LOCAL_WRITE)?;
+            check_local(rdma, Some(dst.ok_or(Code::INVALID_VALUE)?), u32::MAX, LOCAL_READ_WRITE)?;
             if rooms(dst).next().is_none_or(|piece| piece.len < 8) {
                 log::error!("the result buffer of an addition needs room for 8 bytes");
                 return Err(Code::INVALID_VALUE);

@@ -8,7 +8,6 @@ use std::ptr;
 
 const RAI_PASSIVE: i32 = 1;
 const RAI_NUMERICHOST: i32 = 2;
-const RAI_FAMILY: i32 = 8;
 const QPT_RC: i32 = 2;
 const PS_TCP: i32 = 0x0106;
 
@@ -40,9 +39,8 @@ pub unsafe fn find(
             wanted.ai_flags |= to;
         }
     }
-    if flags & RAI_FAMILY != 0 || hints.is_some() {
-        wanted.ai_family = family;
-    }
+    // Zero is any family. Programs that name one are not seen to set the flag that says so.
+    wanted.ai_family = family;
     let pointer = |text: Option<&CStr>| text.map_or(ptr::null(), CStr::as_ptr);
     let mut found = ptr::null_mut();
     // SAFETY: two strings or NULLs, valid hints, and room for the result.

@@ -302,7 +302,6 @@ fn units(target: &mut Target, count: u32) -> Vec<Unit> {
 /// Wakes a program that sleeps on this descriptor.
 pub(super) fn wake(fd: Option<i32>) {
     if let Some(fd) = fd {
-        // SAFETY: one byte to the pipe of a progress engine, which is open as long as it is armed.
-        unsafe { libc::write(fd, [1u8].as_ptr().cast(), 1) };
+        crate::sleeper::wake(fd);
     }
 }

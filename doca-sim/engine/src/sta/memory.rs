@@ -2,8 +2,8 @@
 //!
 //! The callbacks are the program's code: they are called from its own calls only, and never under a lock.
 
+use crate::access::LOCAL_READ_WRITE;
 use crate::code::{Code, Res};
-use crate::fabric::queue::LOCAL_WRITE;
 use crate::fabric::region::{self, Piece, RegionId};
 use crate::log;
 use std::ffi::c_void;
@@ -75,7 +75,7 @@ impl Allocator {
             }
             pages.push(page);
         }
-        Ok(Buffer { at, len, region: region::register(at, len, LOCAL_WRITE)?, pages })
+        Ok(Buffer { at, len, region: region::register(at, len, LOCAL_READ_WRITE)?, pages })
     }
 
     /// Gives it back.

@@ -8,6 +8,7 @@ mod tasks;
 
 pub use tasks::{Conf, Kind};
 
+use crate::access;
 use crate::buf::Buf;
 use crate::code::{Code, Res};
 use crate::ctx::{Ctx, CtxState};
@@ -15,18 +16,17 @@ use crate::dev::Dev;
 use crate::entry::{Object, Tag};
 use crate::fabric::descriptor::{EventDescriptor, Reach};
 use crate::fabric::process::{self, Process};
-use crate::fabric::queue::{LOCAL_WRITE, RDMA_ATOMIC, RDMA_READ, RDMA_WRITE};
 use crate::fabric::region::{self, Piece};
 use crate::fabric::shm::Segment;
 use crate::log;
 use crate::mmap::Backing;
-use std::cell::{Cell, OnceCell, RefCell};
+use std::cell::{Cell, RefCell};
 use std::rc::{Rc, Weak};
 use std::sync::Arc;
 use tasks::Queue;
 
 /// Rights of peers on an event's value.
-const RIGHTS: u32 = LOCAL_WRITE | RDMA_READ | RDMA_WRITE | RDMA_ATOMIC;
+const RIGHTS: u32 = access::LOCAL_READ_WRITE | access::ANY_RDMA;
 
 /// Where a publisher or subscriber is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -395,7 +395,7 @@ fn decode(bytes: &[u8], reach: Reach) -> Res<EventDescriptor> {
 pub struct RemoteNet {
     tag: Tag,
     descriptor: EventDescriptor,
-    dev: OnceCell<Arc<Dev>>,
+    dev: Arc<Dev>,
 }
 
 // SAFETY: repr(C), starts with its tag.
@@ -411,7 +411,7 @@ impl RemoteNet {
             return Err(Code::NOT_SUPPORTED);
         }
         let descriptor = decode(bytes, Reach::Rdma)?;
-        Ok(RemoteNet { tag: Tag::live::<Self>(), descriptor, dev: OnceCell::from(dev.hold()?) })
+        Ok(RemoteNet { tag: Tag::live::<Self>(), descriptor, dev: dev.hold()? })
     }
 
     /// `doca_sync_event_remote_net_destroy`
@@ -426,6 +426,6 @@ impl RemoteNet {
 
     /// Whether it was imported for this device.
     pub fn has_dev(&self, dev: &Dev) -> bool {
-        self.dev.get().is_some_and(|own| std::ptr::eq(&**own, dev))
+        std::ptr::eq(&*self.dev, dev)
     }
 }

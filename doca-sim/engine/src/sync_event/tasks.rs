@@ -5,6 +5,7 @@ use crate::code::{Code, Res};
 use crate::ctx::{Context, Ctx, CtxState};
 use crate::fabric::clock;
 use crate::fault;
+use crate::sleeper;
 use crate::task::{Pool, Task, TaskCallback};
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
@@ -201,8 +202,7 @@ impl Context for SyncEvent {
             None => queue.waiting.borrow_mut().push_back(task),
         }
         if let Some(fd) = queue.wake_fd.get() {
-            // SAFETY: the engine's own pipe, open as long as the context is armed.
-            unsafe { libc::write(fd, [1u8].as_ptr().cast(), 1) };
+            sleeper::wake(fd);
         }
         Ok(())
     }

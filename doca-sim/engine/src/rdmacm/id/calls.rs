@@ -28,8 +28,6 @@ const USUAL: Offer = Offer {
     port: 0,
     qp_num: 0,
 };
-/// A server may think about a request for this many timeouts of the topology, as one of libdoca_rdma may.
-const PATIENCE: u64 = 10;
 
 /// `rdma_create_id`. Without a channel, functions on the identifier wait for their events.
 pub fn create(channel: *mut EventChannel, context: *mut c_void, ps: u32) -> Outcome<*mut CmId> {
@@ -197,7 +195,7 @@ pub unsafe fn connect(id: *mut CmId, param: Option<&ConnParam>) -> Outcome {
         let found = listener::find(&Address::Port(device.index as u32, destination.port()));
         let there = found.map(|found| id.meet(Far::plain(found.process, found.context, found.link)));
         let letter = id.letter(mailbox::Kind::Request, destination.port(), offer, data);
-        let patience = clock::millis(topology::get()?.timeouts.cm_timeout_ms.into()) * PATIENCE;
+        let patience = clock::millis(topology::get()?.timeouts.cm_timeout_ms.into()) * listener::THINKING;
         id.until = Some(clock::now() + patience);
         id.state = if there == Some(true) { State::Connecting } else { State::Over };
         match (there, id.peer.clone()) {
