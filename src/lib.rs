@@ -10,6 +10,7 @@
 //! | --- | --- | --- |
 //! | `rdma` (default) | `libdoca_rdma` | [`rdma`] |
 //! | `sta` | `libdoca_sta`, which needs RDMA | `sta` |
+//! | `comch` | `libdoca_comch` | `comch` |
 //!
 //! # A message
 //!
@@ -70,9 +71,9 @@
 
 pub use doca_common::{
     Access, Buffer, Chain, Code, Descriptor, Device, DeviceInfo, Error, Failed, Frozen, Kind, Layer, Memory,
-    PrivateMemory, ProgressEngine, Refusal, RemoteBuffer, RemoteCell, RemoteEvent, RemoteMemory, Result,
-    SharedBuffer, SharedMemory, SyncEvent, access, buffer, caps, chain, context, device, engine, error,
-    event, log, memory, remote, version,
+    PrivateMemory, ProgressEngine, Refusal, RemoteBuffer, RemoteCell, RemoteEvent, RemoteMemory, Representor,
+    RepresentorInfo, Result, SharedBuffer, SharedMemory, SyncEvent, access, buffer, caps, chain, context,
+    device, engine, error, event, log, memory, remote, representor, version,
 };
 
 /// Messages and one-sided memory access between peers: `libdoca_rdma`.
@@ -82,3 +83,7 @@ pub use doca_rdma as rdma;
 /// Storage target offload: `libdoca_sta`.
 #[cfg(feature = "sta")]
 pub use doca_sta as sta;
+
+/// Messages between host and DPU: `libdoca_comch`.
+#[cfg(feature = "comch")]
+pub use doca_comch as comch;

@@ -34,6 +34,21 @@ impl Capability {
         (self.query)(device)
     }
 
+    /// Refuses a value above this limit of the device, on behalf of `call`.
+    ///
+    /// # Errors
+    ///
+    /// [`Refusal::Capability`], or DOCA's.
+    pub fn require_at_most(&self, device: &DeviceInfo, call: &'static str, value: u32) -> Result<()> {
+        match self.ask(device)? {
+            Value::Number(most) if u64::from(value) > most => {
+                let text = format!("{value} exceeds {} = {most}", self.name);
+                Err(Error::refused(call, Refusal::Capability).with(text))
+            }
+            _ => Ok(()),
+        }
+    }
+
     /// Whether the device has it: supported, or a number above zero.
     pub fn holds(&self, device: &DeviceInfo) -> bool {
         matches!(self.ask(device), Ok(Value::Supported(true)) | Ok(Value::Number(1..)))

@@ -56,6 +56,12 @@ pub trait Member: Any {
     /// Frees the C tasks that are not in flight.
     fn free_idle_tasks(&self);
 
+    /// Before the context is stopped: ends what must be gone by then, step by step, and tells whether all of it is.
+    /// Asked again after progress until it is.
+    fn prepare_stop(&self) -> bool {
+        true
+    }
+
     /// The context became idle: its run is over.
     fn ended(&self);
 
@@ -217,6 +223,10 @@ impl Lifecycle {
         if self.wish.get() != Wish::Live
             && matches!(self.state.get(), State::Starting | State::Running)
             && !self.stopping.get()
+            && (member.prepare_stop() || {
+                core.mark();
+                false
+            })
         {
             member.free_idle_tasks();
             match core.inside(|| self.ctx.stop()) {

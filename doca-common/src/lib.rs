@@ -3,6 +3,7 @@
 //! | module | what it has |
 //! | --- | --- |
 //! | [`device`] | the devices of this machine, and how one is chosen |
+//! | [`representor`] | the functions of the host that a DPU represents |
 //! | [`memory`] | memory that devices may reach, private to this program or shared with peers |
 //! | [`remote`] | memory of a peer, in ranges and cells that tasks name |
 //! | [`buffer`] | pieces of memory that tasks take by value and give back |
@@ -41,6 +42,7 @@ pub mod memory;
 #[allow(unsafe_code, reason = "the C calls of this crate")]
 pub mod raw;
 pub mod remote;
+pub mod representor;
 pub mod slot;
 pub mod version;
 
@@ -54,3 +56,4 @@ pub use error::{Code, Error, Failed, Kind, Layer, Refusal, Result};
 pub use event::{RemoteEvent, SyncEvent};
 pub use memory::{Memory, PrivateMemory, SharedMemory};
 pub use remote::{RemoteBuffer, RemoteCell, RemoteMemory};
+pub use representor::{Representor, RepresentorInfo};

@@ -14,6 +14,7 @@ pub mod map;
 pub(crate) mod memfd;
 pub(crate) mod pe;
 pub(crate) mod remote;
+pub(crate) mod representor;
 pub mod task;
 pub(crate) mod version;
 

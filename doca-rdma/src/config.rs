@@ -1,7 +1,7 @@
 //! A context that is idle: the only place where it can be configured.
 
 use crate::context::{Left, Starting};
-use crate::instance::{Instance, Owner, getters, require_at_most, require_transport};
+use crate::instance::{Instance, Owner, getters, require_transport};
 use crate::task::{Key, Task};
 use crate::values::{Mtu, TransportType};
 use crate::{caps, gid};
@@ -96,7 +96,7 @@ impl Config {
     pub fn set_send_queue_size(&mut self, tasks: u32) -> Result<()> {
         let call = "doca_rdma_set_send_queue_size";
         self.owner.require_idle(call)?;
-        require_at_most(self.device(), call, tasks, caps::MAX_SEND_QUEUE_SIZE)?;
+        caps::MAX_SEND_QUEUE_SIZE.require_at_most(&self.device().info(), call, tasks)?;
         self.owner.handle().set_send_queue_size(tasks)
     }
 
@@ -110,7 +110,7 @@ impl Config {
     pub fn set_recv_queue_size(&mut self, entries: u32) -> Result<()> {
         let call = "doca_rdma_set_recv_queue_size";
         self.owner.require_idle(call)?;
-        require_at_most(self.device(), call, entries, caps::MAX_RECV_QUEUE_SIZE)?;
+        caps::MAX_RECV_QUEUE_SIZE.require_at_most(&self.device().info(), call, entries)?;
         self.owner.handle().set_recv_queue_size(entries)
     }
 
@@ -123,7 +123,7 @@ impl Config {
     pub fn set_max_send_buf_list_len(&mut self, buffers: u32) -> Result<()> {
         let call = "doca_rdma_set_max_send_buf_list_len";
         self.owner.require_idle(call)?;
-        require_at_most(self.device(), call, buffers, caps::MAX_SEND_BUF_LIST_LEN)?;
+        caps::MAX_SEND_BUF_LIST_LEN.require_at_most(&self.device().info(), call, buffers)?;
         self.owner.handle().set_max_send_buf_list_len(buffers)
     }
 
@@ -139,7 +139,7 @@ impl Config {
         let dynamic = self.owner.handle().transport_type()? == TransportType::DC;
         let limit =
             if dynamic { caps::MAX_RECEIVE_BUF_LIST_LEN_DC } else { caps::MAX_RECEIVE_BUF_LIST_LEN_RC };
-        require_at_most(self.device(), call, buffers, limit)?;
+        limit.require_at_most(&self.device().info(), call, buffers)?;
         self.owner.handle().set_receive_buf_list_len(buffers)
     }
 

@@ -245,22 +245,6 @@ macro_rules! getters {
 }
 pub(crate) use getters;
 
-/// Refuses what is above a limit of the device.
-pub(crate) fn require_at_most(
-    device: &Device,
-    call: &'static str,
-    value: u32,
-    limit: doca_common::caps::Capability,
-) -> Result<()> {
-    match limit.ask(&device.info())? {
-        Value::Number(most) if u64::from(value) > most => {
-            let text = format!("{value} exceeds {} = {most}", limit.name);
-            Err(Error::refused(call, Refusal::Capability).with(text))
-        }
-        _ => Ok(()),
-    }
-}
-
 /// Refuses a transport that the device does not have.
 pub(crate) fn require_transport(device: &Device, transport: crate::TransportType) -> Result<()> {
     match raw::caps::transport(&device.info(), transport.to_c())? {

@@ -35,6 +35,6 @@ fn cargo_test(sdk: &Sdk) -> Result {
         "test",
         "--workspace",
         "--features",
-        "rdma,sta",
+        "rdma,sta,comch",
     ]))
 }

@@ -13,6 +13,8 @@ const SEND_FAILED: &str = "in this order: the peer posted no receive in time (rn
 const REMOTE_FAILED: &str = "in this order: the peer's memory lacks the RDMA_* flag, the peer's context lacks it, the \
                              range lies outside what was exported, the memory was unregistered or the descriptor is \
                              stale, the peer is gone, the GIDs cannot reach each other";
+/// What to look at when a peer across PCI does not answer any more.
+const PEER_SILENT: &str = "whether the program at the other end runs, and progresses its engine";
 /// What a device lacks that cannot control a storage target.
 const NO_STA: &str =
     "that it is a physical function of a BlueField-3 or newer whose firmware lets it run DPA programs";
@@ -34,6 +36,11 @@ const BY_CALL: &[Row] = &[
     ("doca_rdma_create", Code::INITIALIZATION, Layer::Environment, "that the device can host RDMA; on BlueField cores use a sub-function"),
     ("doca_sta_cap_is_supported", Code::NOT_SUPPORTED, Layer::Driver, NO_STA),
     ("doca_sta_create", Code::NOT_SUPPORTED, Layer::Driver, NO_STA),
+    ("doca_comch_server_create", Code::NOT_PERMITTED, Layer::Environment, "that the representor is one of the device's, of a network function"),
+    ("doca_comch_server_disconnect", Code::IN_USE, Layer::Program, "that producers and consumers on the connection have ended"),
+    ("doca_comch_task_send", Code::CONNECTION_ABORTED, Layer::Runtime, PEER_SILENT),
+    ("doca_comch_task_send", Code::CONNECTION_RESET, Layer::Runtime, PEER_SILENT),
+    ("doca_comch_connection_update_info", Code::CONNECTION_ABORTED, Layer::Runtime, PEER_SILENT),
     ("doca_mmap_export_", Code::NOT_PERMITTED, Layer::Program, "that the memory is registered with an RDMA_* or PCI_* flag"),
     ("doca_mmap_start", Code::NOT_PERMITTED, Layer::Environment, "the limit of locked memory (ulimit -l)"),
     ("doca_mmap_start", Code::DRIVER, Layer::Environment, "the limit of locked memory (ulimit -l) and dmesg"),

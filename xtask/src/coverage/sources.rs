@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 /// The safe crates, by directory.
-const CRATES: [&str; 3] = ["doca-common", "doca-rdma", "doca-sta"];
+const CRATES: [&str; 4] = ["doca-common", "doca-rdma", "doca-sta", "doca-comch"];
 
 /// What the safe crates do with C functions, by name.
 #[derive(Debug, Default)]

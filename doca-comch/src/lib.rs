@@ -1,0 +1,57 @@
+//! Safe Rust over `libdoca_comch`: messages between the programs of a host and those of its DPU.
+//!
+//! ```text
+//!  Server::configure ─┐
+//!                     ├─> Config ── start ──> Starting ── running ──> Server | Client ── stop ──> Stopping ── wait ──> Config
+//!  Client::configure ─┘   set_max_msg_size     (C: STARTING)            │        │              (C: STOPPING)
+//!                         set_send_tasks                  wait (accept) ┘        └ connection
+//!                         on_message                                 Connection
+//!                                                                     send, receive, counters
+//! ```
+//!
+//! Servers run on the DPU, each for the clients of one function of the host, which its representor names. Clients run on
+//! the host, each of one server, which it finds by name.
+//!
+//! Wrong orders do not compile. What changes by itself (a peer goes, a client falls back to idle) is checked when it
+//! matters, and a handle whose object is gone gives an error value.
+//!
+//! # Messages
+//!
+//! The control path takes messages up to [`caps::MAX_MSG_SIZE`]. [`Connection::send`] copies and never waits: while too
+//! many messages are on their way it answers with an error that is [retryable](doca_common::Error::is_retryable), and
+//! takes nothing. Messages of the peer are kept by their [`Connection`], or go to the closure of
+//! [`Config::on_message`].
+//!
+//! # Silence
+//!
+//! DOCA does not notice at once when a peer is killed or hangs: messages stay on their way for seconds before they fail,
+//! and without messages nothing is told at all. Whoever must know sends heartbeats, and looks at
+//! [`Connection::counters`] too. What the library itself does not tell, that a connection ended because the server wanted
+//! it, is told here as any other end.
+//!
+//! # Event loops
+//!
+//! One engine drives any number of servers and clients: progress until there is nothing to do, read [`Events`], arm the
+//! engine, sleep on its descriptor; sleep for some milliseconds at most, since not every release raises an event for
+//! everything in Comch. [`Left`] keeps a context in whatever state it is.
+#![deny(unsafe_code)]
+
+pub mod caps;
+mod client;
+mod connection;
+mod control;
+mod event;
+mod family;
+mod lifecycle;
+mod outbox;
+#[allow(unsafe_code, reason = "the C calls of this crate")]
+mod raw;
+mod run;
+mod server;
+
+pub use client::Client;
+pub use connection::{Connection, ConnectionId, ConnectionState, Counters, RemoteConsumer};
+pub use control::{ControlPath, Ended};
+pub use event::{Event, Events};
+pub use lifecycle::{Config, Context, Left, Starting, Stopping};
+pub use server::Server;

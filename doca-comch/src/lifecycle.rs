@@ -1,0 +1,291 @@
+//! What servers, clients, consumers and producers have in common: the way through the states of their context.
+
+use doca_common::context::{self, Lifecycle, Member, State};
+use doca_common::{Code, Error, Failed, ProgressEngine, Refusal};
+use std::fmt;
+use std::future::poll_fn;
+use std::ops::Deref;
+use std::rc::Rc;
+use std::task::Poll;
+use std::time::{Duration, Instant};
+
+/// A kind of context, as it is while it runs: [`Server`](crate::Server), [`Client`](crate::Client),
+/// [`Consumer`](crate::Consumer), [`Producer`](crate::Producer).
+pub trait Context: Sized + 'static {
+    #[doc(hidden)]
+    type Object: Object;
+
+    #[doc(hidden)]
+    fn assemble(owner: Owner<Self::Object>, run: Rc<<Self::Object as Object>::Run>) -> Self;
+
+    #[doc(hidden)]
+    fn parts(self) -> (Owner<Self::Object>, Rc<<Self::Object as Object>::Run>);
+}
+
+/// The C object of a context, over any number of runs.
+pub trait Object: Member + Sized {
+    /// One run, from its start until it is idle again.
+    type Run: 'static;
+
+    /// Prepares a run.
+    fn begin(self: &Rc<Self>) -> doca_common::Result<Rc<Self::Run>>;
+
+    /// The program wants the run to end.
+    fn stop_asked(&self);
+
+    /// Why it did not get from STARTING to RUNNING, as far as is known.
+    fn not_reached(&self) -> String;
+}
+
+/// The program's claim to an object: dropping it ends the object.
+pub struct Owner<O: Object>(Rc<O>);
+
+impl<O: Object> Owner<O> {
+    pub(crate) fn new(object: Rc<O>) -> Self {
+        Owner(object)
+    }
+
+    pub(crate) fn shared(&self) -> &Rc<O> {
+        &self.0
+    }
+}
+
+impl<O: Object> Deref for Owner<O> {
+    type Target = O;
+
+    fn deref(&self) -> &O {
+        &self.0
+    }
+}
+
+impl<O: Object> Drop for Owner<O> {
+    fn drop(&mut self) {
+        self.0.stop_asked();
+        self.0.life().request_destroy(&*self.0);
+    }
+}
+
+/// A context that is idle: the only state in which it can be configured. Dropping it destroys it.
+pub struct Config<C: Context> {
+    pub(crate) owner: Owner<C::Object>,
+}
+
+/// A context that is starting.
+#[must_use = "dropping it stops the context"]
+pub struct Starting<C: Context> {
+    owner: Owner<C::Object>,
+    run: Rc<<C::Object as Object>::Run>,
+}
+
+/// A context that is stopping.
+#[must_use = "dropping it destroys the context"]
+pub struct Stopping<C: Context> {
+    owner: Owner<C::Object>,
+    run: Rc<<C::Object as Object>::Run>,
+}
+
+/// A context in whatever state it is: what is left after a transition failed, and what event loops keep, which ask
+/// [`now`](Left::now) again after progress.
+#[must_use = "dropping it ends the context"]
+pub enum Left<C: Context> {
+    /// It is idle: configure or start it.
+    Config(Config<C>),
+    /// It is starting still.
+    Starting(Starting<C>),
+    /// It runs.
+    Running(C),
+    /// It is stopping still.
+    Stopping(Stopping<C>),
+    /// It was destroyed with its engine.
+    Consumed,
+}
+
+impl<C: Context> Left<C> {
+    fn of(owner: Owner<C::Object>, run: Rc<<C::Object as Object>::Run>) -> Self {
+        if owner.life().is_gone() {
+            return Left::Consumed;
+        }
+        match owner.life().state() {
+            State::Idle if owner.life().is_idle() => Left::Config(Config { owner }),
+            State::Starting => Left::Starting(Starting { owner, run }),
+            State::Running => Left::Running(C::assemble(owner, run)),
+            _ => Left::Stopping(Stopping { owner, run }),
+        }
+    }
+
+    /// The same context in the state that it has by now.
+    pub fn now(self) -> Self {
+        let (owner, run) = match self {
+            Left::Config(_) | Left::Consumed => return self,
+            Left::Starting(starting) => (starting.owner, starting.run),
+            Left::Running(context) => context.parts(),
+            Left::Stopping(stopping) => (stopping.owner, stopping.run),
+        };
+        Left::of(owner, run)
+    }
+}
+
+fn deadline(time: Duration) -> Option<Instant> {
+    Instant::now().checked_add(time)
+}
+
+impl<C: Context> Config<C> {
+    /// Starts the context on an engine: `doca_ctx_start`. From the first start on it belongs to that engine.
+    ///
+    /// # Errors
+    ///
+    /// [`Refusal::OtherEngine`], [`Refusal::InCallback`], or DOCA's; what is left comes with it.
+    #[doc(alias = "doca_ctx_start")]
+    #[doc(alias = "doca_pe_connect_ctx")]
+    pub fn start(self, engine: &ProgressEngine) -> Result<Starting<C>, Failed<Left<C>>> {
+        let owner = self.owner;
+        let run = match owner.shared().begin() {
+            Ok(run) => run,
+            Err(error) => return Err(Failed::new(error, Left::Config(Config { owner }))),
+        };
+        match context::start(owner.shared(), engine) {
+            Ok(()) => Ok(Starting { owner, run }),
+            Err(error) => {
+                if owner.life().state() == State::Idle {
+                    owner.ended();
+                }
+                Err(Failed::new(error, Left::of(owner, run)))
+            }
+        }
+    }
+}
+
+impl<C: Context> Starting<C> {
+    /// Progresses until the context runs.
+    ///
+    /// # Errors
+    ///
+    /// `DOCA_ERROR_INITIALIZATION` if it fell back to idle; what is left comes with it.
+    pub fn running(self) -> Result<C, Failed<Left<C>>> {
+        self.running_by(None)
+    }
+
+    /// As [`running`](Self::running), for this long at most.
+    ///
+    /// # Errors
+    ///
+    /// [`Refusal::TimedOut`] too.
+    pub fn running_within(self, time: Duration) -> Result<C, Failed<Left<C>>> {
+        self.running_by(deadline(time))
+    }
+
+    fn running_by(self, deadline: Option<Instant>) -> Result<C, Failed<Left<C>>> {
+        const CALL: &str = "doca_ctx_start";
+        let waited = context::wait_for(CALL, self.owner.life(), &[State::Running, State::Idle], deadline);
+        match waited {
+            Ok(()) if self.owner.life().state() == State::Running => Ok(C::assemble(self.owner, self.run)),
+            Ok(()) => {
+                let error = Error::doca(CALL, Code::INITIALIZATION).with(self.owner.not_reached());
+                Err(Failed::new(error, Left::of(self.owner, self.run)))
+            }
+            Err(error) => Err(Failed::new(error, Left::of(self.owner, self.run))),
+        }
+    }
+
+    /// The context in the state that it has by now: how an event loop asks whether it runs.
+    pub fn now(self) -> Left<C> {
+        Left::of(self.owner, self.run)
+    }
+}
+
+/// Stops a running context.
+pub(crate) fn stop<C: Context>(context: C) -> Stopping<C> {
+    let (owner, run) = context.parts();
+    owner.stop_asked();
+    owner.life().request_stop(&**owner.shared());
+    Stopping { owner, run }
+}
+
+impl<C: Context> Stopping<C> {
+    /// Progresses until the context is idle.
+    ///
+    /// # Errors
+    ///
+    /// DOCA's if it refused to stop, [`Refusal::InCallback`], [`Refusal::EngineGone`]; what is left comes with it.
+    pub fn wait(self) -> Result<Config<C>, Failed<Left<C>>> {
+        self.wait_by(None)
+    }
+
+    /// As [`wait`](Self::wait), for this long at most.
+    ///
+    /// # Errors
+    ///
+    /// [`Refusal::TimedOut`] too, with state and number of tasks as C tells them.
+    pub fn wait_for(self, time: Duration) -> Result<Config<C>, Failed<Left<C>>> {
+        self.wait_by(deadline(time))
+    }
+
+    fn wait_by(self, deadline: Option<Instant>) -> Result<Config<C>, Failed<Left<C>>> {
+        match context::wait_for("doca_ctx_stop", self.owner.life(), &[State::Idle], deadline) {
+            Ok(()) => Ok(Config { owner: self.owner }),
+            Err(error) => Err(Failed::new(error, Left::of(self.owner, self.run))),
+        }
+    }
+
+    /// Resolves when the context is idle, while something else progresses the engine.
+    ///
+    /// # Errors
+    ///
+    /// DOCA's if it refused to stop; [`Refusal::EngineGone`], nothing is left then.
+    pub async fn stopped(self) -> Result<Config<C>, Failed<Left<C>>> {
+        let life: &Lifecycle = self.owner.life();
+        let alive = poll_fn(|poller| {
+            if life.is_gone() || life.is_idle() {
+                return Poll::Ready(life.require_alive("doca_ctx_stop"));
+            }
+            if let Some(error) = life.take_failure() {
+                return Poll::Ready(Err(error));
+            }
+            life.watch(poller.waker());
+            Poll::Pending
+        })
+        .await;
+        match alive {
+            Ok(()) => Ok(Config { owner: self.owner }),
+            Err(error) => Err(Failed::new(error, Left::of(self.owner, self.run))),
+        }
+    }
+
+    /// The context in the state that it has by now: how an event loop asks whether it is idle.
+    pub fn now(self) -> Left<C> {
+        Left::of(self.owner, self.run)
+    }
+}
+
+/// Refuses unless the object can still be configured.
+pub(crate) fn require_idle(life: &Lifecycle, call: &'static str) -> doca_common::Result<()> {
+    life.require_alive(call)?;
+    match life.state() {
+        State::Idle => Ok(()),
+        state => Err(Error::refused(call, Refusal::Stale).with(format!("state {state:?}"))),
+    }
+}
+
+macro_rules! debug {
+    ($($type:ident)*) => {
+        $(impl<C: Context> fmt::Debug for $type<C> {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                write!(f, "{}({:?})", stringify!($type), self.owner.life().state())
+            }
+        })*
+    };
+}
+
+debug!(Config Starting Stopping);
+
+impl<C: Context> fmt::Debug for Left<C> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Left::Config(_) => "Left::Config",
+            Left::Starting(_) => "Left::Starting",
+            Left::Running(_) => "Left::Running",
+            Left::Stopping(_) => "Left::Stopping",
+            Left::Consumed => "Left::Consumed",
+        })
+    }
+}
