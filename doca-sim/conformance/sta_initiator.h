@@ -4,6 +4,8 @@
 #ifndef STA_INITIATOR_H
 #define STA_INITIATOR_H
 
+#include <doca_rdma_bridge.h>
+
 #include "rdmacm.h"
 #include "side.h"
 #include "sta_wire.h"
@@ -38,12 +40,15 @@ static inline void initiator_open(struct queue *queue, uint16_t qid, uint16_t de
 	uint8_t words[32] = {0};
 	struct rdma_conn_param param = {.private_data = words, .private_data_len = sizeof(words),
 					.responder_resources = 16, .retry_count = 7, .rnr_retry_count = 7};
+	struct ibv_pd *pd = NULL;
 	struct taken taken;
 
 	*queue = (struct queue){.depth = depth};
 	side_create(&queue->side, "mlx5_1", INITIATOR_ACCESS, INITIATOR_ACCESS);
 	OK(doca_ctx_start(queue->side.ctx));
-	OK(doca_mmap_get_mkey(queue->side.map, queue->side.dev, &queue->key));
+	/* Releases after 3.0 also have doca_mmap_get_mkey. */
+	OK(doca_rdma_bridge_get_dev_pd(queue->side.dev, &pd));
+	OK(doca_rdma_bridge_get_mmap_mkey_from_pd(queue->side.map, pd, &queue->key));
 	put16(words + 2, qid);
 	put16(words + 4, depth);
 	put16(words + 6, (uint16_t)(depth - 1));

@@ -194,7 +194,7 @@ struct target {
 	struct rdma_event_channel *channel;
 	struct rdma_cm_id *listener;
 	struct connection connections[QPS];
-	int connects, commands, reads, transport_errors, timeouts, notices, finished, failed, destroyed;
+	int connects, commands, reads, transport_errors, timeouts, notices, finished, failed, destroyed, agains;
 	uint32_t syndrome;
 	doca_error_t failure;
 	/* Commands that stay without an answer. */
@@ -231,9 +231,10 @@ static void submit(struct doca_sta_producer_task_send *task)
 {
 	doca_error_t result;
 
-	do
+	do {
 		result = doca_task_submit(doca_sta_producer_send_task_as_task(task));
-	while (result == DOCA_ERROR_AGAIN);
+		target.agains += result == DOCA_ERROR_AGAIN;
+	} while (result == DOCA_ERROR_AGAIN);
 	if (result != DOCA_SUCCESS) {
 		union doca_data data = doca_task_get_user_data(doca_sta_producer_send_task_as_task(task));
 
@@ -468,7 +469,7 @@ static void leave(struct connection *connection)
 		return;
 	connection->leaving = 1;
 	OK(doca_sta_io_task_disconnect_alloc_init(target.io, (union doca_data){.ptr = NULL}, connection->qp, &task));
-	OK(doca_task_submit(doca_sta_producer_send_task_as_task(task)));
+	submit(task);
 }
 
 /* One event of the listener's channel, if there is one. */

@@ -330,6 +330,18 @@ impl StaIo {
         }
     }
 
+    /// A queue pair is disconnected when the program is told.
+    fn conclude_disconnect(&self, task: usize) {
+        // SAFETY: as in `Callbacks::call`.
+        let Some(task) = (unsafe { (task as *const Task).as_ref() }) else { return };
+        if task.kind != IoTask::Disconnect as u32 {
+            return;
+        }
+        if let Some(qp) = self.core.hold().qps.get_mut(&Handle::from_bits(task.fields.first.get())) {
+            qp.state = QpState::Disconnected;
+        }
+    }
+
     fn callbacks(&self, task: usize) -> Option<Callbacks> {
         // SAFETY: as in `Callbacks::call`.
         let task = unsafe { (task as *const Task).as_ref() }?;
@@ -494,6 +506,7 @@ impl Context for StaIo {
                     }
                 }
                 Some(IoEvent::Done { task, code, over }) => {
+                    self.conclude_disconnect(task);
                     if let Some(callbacks) = self.callbacks(task) {
                         callbacks.call(&self.ctx, task, code);
                     }

@@ -35,6 +35,8 @@ pub(super) enum QpState {
     Connected,
     Failed,
     Disconnecting,
+    /// Over, but the program has not been told yet.
+    Ended,
     Disconnected,
 }
 
@@ -254,7 +256,7 @@ impl Qp {
 
     /// Everything that can be done for it. Tells whether anything was.
     pub(super) fn serve(&mut self, target: &mut Target, now: u64, limits: Limits) -> bool {
-        if matches!(self.state, QpState::Allocated | QpState::Disconnected) {
+        if matches!(self.state, QpState::Allocated | QpState::Ended | QpState::Disconnected) {
             return false;
         }
         let mut busy = false;
@@ -310,7 +312,7 @@ impl Qp {
     fn ended(&mut self, target: &mut Target, sent: Sent, fine: bool) {
         let code = match self.state {
             _ if fine => Code::SUCCESS,
-            QpState::Disconnecting | QpState::Disconnected => Code::CONNECTION_ABORTED,
+            QpState::Disconnecting | QpState::Ended | QpState::Disconnected => Code::CONNECTION_ABORTED,
             _ => Code::IO_FAILED,
         };
         match sent {
@@ -554,7 +556,7 @@ impl Qp {
         if let Some(id) = self.wire.as_ref().and_then(|wire| wire.id.as_ref()) {
             id.disconnect();
         }
-        self.state = QpState::Disconnected;
+        self.state = QpState::Ended;
         let Some(task) = self.disconnect.take() else { return false };
         if let Some(io) = target.ios.get_mut(&self.io) {
             io.forget(self.handle);

@@ -127,7 +127,8 @@ fn nap(core: &Core, state: &mut State, idle: u32) -> u32 {
     // What came before that would wake nobody.
     let missed = state.target.ios.values().any(|io| queue::received(&io.view, io.received).is_some());
     let lonely = state.qps.values().any(|qp| {
-        qp.state != QpState::Disconnected && qp.wire.as_ref().is_some_and(super::qp::Wire::is_lonely)
+        !matches!(qp.state, QpState::Ended | QpState::Disconnected)
+            && qp.wire.as_ref().is_some_and(super::qp::Wire::is_lonely)
     });
     let owed = state.qps.values().any(|qp| qp.wire.as_ref().is_some_and(|wire| wire.posted > wire.reported));
     if missed {
