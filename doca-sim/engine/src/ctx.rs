@@ -43,6 +43,10 @@ pub trait Context {
     fn is_ready(&self) -> bool {
         true
     }
+    /// Whether becoming ready is worth waking for.
+    fn wakes_when_ready(&self) -> bool {
+        true
+    }
     /// Whether it may be stopped by its program.
     fn may_stop(&self) -> Res {
         Ok(())
@@ -259,9 +263,9 @@ impl Ctx {
         if !in_callback && self.finish_stop(&*owner) { Ok(()) } else { Err(Code::IN_PROGRESS) }
     }
 
-    /// RUNNING to STOPPING without a stop call: a library whose tasks are fatal when they fail.
+    /// To STOPPING without a stop call: a library whose tasks are fatal when they fail, or whose peer does not answer.
     pub fn fall(&self, owner: &dyn Context) {
-        if !self.is_destroyed() && self.state.get() == CtxState::Running {
+        if !self.is_destroyed() && matches!(self.state.get(), CtxState::Starting | CtxState::Running) {
             self.change(owner, CtxState::Stopping);
             owner.stop();
         }
@@ -298,7 +302,7 @@ impl Ctx {
                 owner.has_work()
                     || self.in_flight.get() == 0 && self.allocated.get() == 0 && owner.is_drained()
             }
-            CtxState::Starting => owner.is_ready() || owner.has_work(),
+            CtxState::Starting => owner.wakes_when_ready() && owner.is_ready() || owner.has_work(),
             CtxState::Running => owner.has_work(),
         }
     }

@@ -137,6 +137,11 @@ impl DevinfoRep {
         DevinfoRep { tag: Tag::live::<Self>(), representor, dev }
     }
 
+    /// The device through which it is seen.
+    pub fn dev(&self) -> &Dev {
+        &self.dev
+    }
+
     /// What the topology says about the function.
     pub fn representor(&self) -> &'static Representor {
         self.representor

@@ -7,7 +7,7 @@
 //! ```text
 //! abi      one file per public header: boundary, argument checks, one call down
 //!   |
-//! dev mmap buf inventory pool pe ctx task rdma rdmacm sta argp log   the objects that programs hold
+//! dev mmap buf inventory pool pe ctx task rdma rdmacm comch sta argp log   the objects that programs hold
 //!   |
 //! fabric   shared memory: adapters, regions, queues, mailboxes; the only place that meets other processes
 //! ```
@@ -20,6 +20,7 @@ pub mod access;
 pub mod argp;
 pub mod buf;
 pub mod code;
+pub mod comch;
 pub mod ctx;
 pub mod dev;
 pub mod dma;

@@ -65,6 +65,16 @@ profiles! {
     sta_again_contention "sta-again-contention";
     /// A queue pair of a storage target takes four tasks, and then AGAIN until its unit has looked at them.
     sta_again_budget "sta-again-budget";
+    /// A Comch peer that dies is noticed at once.
+    comch_death_prompt "comch-death-prompt";
+    /// A Comch peer that dies is noticed a while later, without a send.
+    comch_death_late "comch-death-late";
+    /// A buffer that a Comch consumer posts can be used at once, whether or not the control paths are progressed.
+    comch_credits_at_once "comch-credits-at-once";
+    /// A progress engine that sleeps is not woken when its Comch consumer becomes RUNNING.
+    comch_lost_consumer_start "comch-lost-consumer-start";
+    /// A Comch server that disconnects a client is told of the disconnection, too.
+    comch_disconnect_told "comch-disconnect-told";
     /// Bytes that change while a task reads them are told of: see `strict`.
     strict "strict";
 }

@@ -86,6 +86,11 @@ impl Task {
         self.owner.upgrade().ok_or(Code::UNEXPECTED)
     }
 
+    /// Position in its pool.
+    pub fn slot(&self) -> u32 {
+        self.slot
+    }
+
     /// Whose it is.
     pub fn state(&self) -> TaskState {
         self.state.get()

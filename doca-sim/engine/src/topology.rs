@@ -134,6 +134,10 @@ settings! {
         rnr_step_ms: u32 = 100,
         /// RDMA CM gives up after this.
         cm_timeout_ms: u32 = 2000,
+        /// A Comch client whom nobody takes stays STARTING for so long.
+        comch_connect_ms: u32 = 200,
+        /// A Comch task to a peer that has died is in flight for so long.
+        comch_death_ms: u32 = 1000,
     }
 }
 
@@ -182,6 +186,8 @@ settings! {
         gids: Option<Vec<GidEntry>> = None,
         /// RDMA abilities.
         rdma: RdmaCaps = RdmaCaps::default(),
+        /// Abilities for messages between host and DPU.
+        comch: ComchCaps = ComchCaps::default(),
         /// Storage target abilities.
         sta: StaCaps = StaCaps::default(),
         /// Memory map abilities.
@@ -238,6 +244,40 @@ settings! {
         rc: u32 = 30,
         /// Dynamically connected
         dc: u32 = 30,
+    }
+}
+
+settings! {
+    /// What a device can do for libdoca_comch. NVIDIA publishes hardly any numbers; these are proposed.
+    pub struct ComchCaps, patched by ComchCapsPatch {
+        /// `false` switches all of Comch off.
+        supported: bool = true,
+        /// Whether producers and consumers are there.
+        fast_path: bool = true,
+        /// Longest name of a server, bytes with the NUL.
+        max_name_len: u32 = 120,
+        /// Largest message, bytes.
+        max_msg_size: u32 = 4080,
+        /// Deepest receive queue, messages.
+        max_recv_queue_size: u32 = 8192,
+        /// Clients of one server.
+        max_clients: u32 = 512,
+        /// Send tasks of one server or client.
+        max_send_tasks: u32 = 8192,
+        /// Messages to one peer that wait for room at its side: one more is refused with AGAIN.
+        max_waiting: u32 = 8192,
+        /// Producers, and consumers, on one side of a connection.
+        max_producers: u32 = 64,
+        /// See `max_producers`.
+        max_consumers: u32 = 64,
+        /// Tasks of one producer or consumer.
+        max_num_tasks: u32 = 4096,
+        /// Largest buffer, bytes.
+        max_buf_size: u32 = 0x4000_0000,
+        /// Longest chain of buffers.
+        max_buf_list_len: u32 = 1,
+        /// Most immediate data, bytes.
+        max_imm_data_len: u32 = 32,
     }
 }
 

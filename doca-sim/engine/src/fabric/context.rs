@@ -525,6 +525,11 @@ pub fn set_bit(bitmap: &[AtomicU64], link: u32) {
     }
 }
 
+/// Whether a link's bit is set.
+pub fn has_bit(bitmap: &[AtomicU64], link: u32) -> bool {
+    bitmap.get(link as usize / 64).is_some_and(|word| word.load(SeqCst) & 1 << (link % 64) != 0)
+}
+
 /// Clears a link's bit; tells whether it was set.
 pub fn clear_bit(bitmap: &[AtomicU64], link: u32) -> bool {
     let bit = 1 << (link % 64);

@@ -6,6 +6,9 @@ use crate::topology::RdmaTask;
 /// The kinds of tasks that are not RDMA's.
 const OTHER_KINDS: &[&str] = &[
     "memcpy",
+    "comch_send",
+    "comch_post_recv",
+    "comch_producer_send",
     "sync_event_get",
     "sync_event_notify_set",
     "sync_event_notify_add",
@@ -14,7 +17,16 @@ const OTHER_KINDS: &[&str] = &[
 ];
 
 /// The libraries whose contexts can be started.
-const LIBRARIES: &[&str] = &["doca_rdma", "doca_dma", "doca_sync_event", "doca_sta"];
+const LIBRARIES: &[&str] = &[
+    "doca_rdma",
+    "doca_dma",
+    "doca_sync_event",
+    "doca_sta",
+    "doca_comch_server",
+    "doca_comch_client",
+    "doca_comch_consumer",
+    "doca_comch_producer",
+];
 
 /// The functions of the public headers and what they return.
 const FUNCTIONS: &[(&str, &str)] = include!(concat!(env!("OUT_DIR"), "/functions.rs"));

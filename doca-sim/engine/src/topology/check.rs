@@ -11,6 +11,8 @@ const MTUS: [u32; 5] = [256, 512, 1024, 2048, 4096];
 const MAX_DEVICES: usize = 64;
 /// Largest GID table.
 const MAX_GID_TABLE: u32 = 256;
+/// Longest name of a Comch server: twice as long, it is part of a file's name.
+const MAX_COMCH_NAME: u32 = 120;
 /// Bytes of an NVMe command, of its completion, and of the smallest block.
 const COMMAND: u32 = 64;
 const COMPLETION: u32 = 16;
@@ -93,7 +95,7 @@ fn device(device: &Device) -> Result<(), String> {
     if (device.func_type == FuncType::Sf) != device.sf_index.is_some() {
         return fail("sf_index", &"scalable functions have one, others do not");
     }
-    let (rdma, sta) = (&device.rdma, &device.sta);
+    let (rdma, comch, sta) = (&device.rdma, &device.comch, &device.sta);
     let limits = [
         ("rdma.max_send_queue_size", rdma.max_send_queue_size),
         ("rdma.max_recv_queue_size", rdma.max_recv_queue_size),
@@ -101,6 +103,16 @@ fn device(device: &Device) -> Result<(), String> {
         ("rdma.max_recv_buf_list_len.rc", rdma.max_recv_buf_list_len.rc),
         ("rdma.max_recv_buf_list_len.dc", rdma.max_recv_buf_list_len.dc),
         ("rdma.max_message_size", rdma.max_message_size),
+        ("comch.max_msg_size", comch.max_msg_size),
+        ("comch.max_recv_queue_size", comch.max_recv_queue_size),
+        ("comch.max_clients", comch.max_clients),
+        ("comch.max_send_tasks", comch.max_send_tasks),
+        ("comch.max_waiting", comch.max_waiting),
+        ("comch.max_producers", comch.max_producers),
+        ("comch.max_consumers", comch.max_consumers),
+        ("comch.max_num_tasks", comch.max_num_tasks),
+        ("comch.max_buf_size", comch.max_buf_size),
+        ("comch.max_buf_list_len", comch.max_buf_list_len),
         ("sta.max_num_eus_available", sta.max_num_eus_available),
         ("sta.max_num_connected_qp_per_eu", sta.max_num_connected_qp_per_eu),
         ("sta.max_io_num_per_dev", sta.max_io_num_per_dev),
@@ -109,6 +121,18 @@ fn device(device: &Device) -> Result<(), String> {
     ];
     if let Some((field, _)) = zero(&limits) {
         return fail(field, &"must be at least 1");
+    }
+    let ranges = [
+        ("comch.max_name_len", comch.max_name_len, 2, MAX_COMCH_NAME),
+        ("comch.max_clients", comch.max_clients, 1, 1 << 16),
+        ("comch.max_num_tasks", comch.max_num_tasks, 1, 1 << 20),
+        ("comch.max_buf_list_len", comch.max_buf_list_len, 1, 1 << 12),
+        ("comch.max_imm_data_len", comch.max_imm_data_len, 0, 1 << 16),
+    ];
+    if let Some((field, value, least, most)) =
+        ranges.iter().find(|(_, value, least, most)| !(least..=most).contains(&value))
+    {
+        return fail(field, &format_args!("{value} is not from {least} to {most}"));
     }
     for (number, representor) in device.representors.iter().enumerate() {
         let field = |name: &str| format!("representors[{number}].{name}");
