@@ -138,6 +138,18 @@ impl Lifecycle {
         Err(Error::refused(call, Refusal::Stopped))
     }
 
+    /// Refuses unless the context was started and does not stop.
+    ///
+    /// # Errors
+    ///
+    /// [`Refusal::Stopped`]
+    pub fn require_started(&self, call: &'static str) -> Result<()> {
+        if matches!(self.state.get(), State::Starting | State::Running) && !self.gone.get() {
+            return Ok(());
+        }
+        Err(Error::refused(call, Refusal::Stopped))
+    }
+
     /// Refuses unless the context can be configured.
     ///
     /// # Errors

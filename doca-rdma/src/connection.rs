@@ -204,7 +204,7 @@ impl Connection {
     #[doc(alias = "doca_rdma_connection_get_id")]
     pub fn number(&self) -> Result<u32> {
         const CALL: &str = "doca_rdma_connection_get_id";
-        self.hold.run.require_running(CALL)?;
+        self.hold.run.require_started(CALL)?;
         let link = self.hold.run.table().borrow().link(self.hold.id);
         link.ok_or_else(|| Error::refused(CALL, Refusal::NotConnected))?.number()
     }
@@ -289,7 +289,7 @@ impl Run {
         let (addresses, ports) = self.table().borrow_mut().take_retired();
         drop(addresses);
         for port in ports {
-            if self.life().state() == doca_common::context::State::Running
+            if self.require_started("doca_rdma_stop_listen_to_port").is_ok()
                 && let Err(error) = self.instance().handle().stop_listening(port)
             {
                 log::warn!("{error}: port {port}");

@@ -23,7 +23,19 @@ pub struct Rdma {
     run: Rc<Run>,
 }
 
-/// A context that is starting.
+/// A context that is starting. It can be connected already, and then works with releases that are RUNNING at once, as
+/// DOCA 3 is, and with those that wait for a connection, as DOCA 2.x did:
+///
+/// ```no_run
+/// # use doca_common::ProgressEngine;
+/// # fn connect(config: doca_rdma::Config, engine: &ProgressEngine, of_peer: &[u8]) -> Result<(), Box<dyn std::error::Error>> {
+/// let starting = config.start(engine)?;
+/// let (exported, descriptor) = starting.export()?;
+/// # drop(descriptor);
+/// let connection = exported.connect(of_peer)?;
+/// let rdma = starting.running()?;
+/// # drop((connection, rdma)); Ok(()) }
+/// ```
 #[derive(Debug)]
 #[must_use = "dropping it stops the context"]
 pub struct Starting {
@@ -123,6 +135,75 @@ impl Starting {
     }
 }
 
+/// The ways to connect. DOCA may be RUNNING once it is started, or be STARTING until it is connected.
+macro_rules! ways_to_connect {
+    ($started:ty) => {
+        impl $started {
+            /// Opens a connection for a peer that gets its descriptor by some other channel: `doca_rdma_export`. Whoever has
+            /// the descriptor can take the peer's place: send it over a secure channel, and trust only such a one for the
+            /// peer's.
+            ///
+            /// # Errors
+            ///
+            /// [`Refusal::Stopped`], `FULL` if all connections are in use, `CONNECTION_ABORTED`.
+            #[doc(alias = "doca_rdma_export")]
+            pub fn export(&self) -> Result<(Exported, Descriptor)> {
+                self.run.export()
+            }
+
+            /// Takes over a connection request of the program's own librdmacm loop: `doca_rdma_bridge_prepare_connection`. DOCA
+            /// has the identifier afterwards, also when it fails.
+            ///
+            /// # Errors
+            ///
+            /// [`Refusal::Stopped`] or [`Refusal::Stale`] with the identifier: DOCA was not asked. Without it: `FULL`, `NOT_SUPPORTED`,
+            /// `CONNECTION_ABORTED` if the client has gone, `INVALID_VALUE` for a request that came to another device.
+            #[doc(alias = "doca_rdma_bridge_prepare_connection")]
+            pub fn bridge(&self, id: CmId) -> std::result::Result<Bridging, Failed<Option<CmId>>> {
+                self.run.bridge(id)
+            }
+
+            /// Connects to a peer that listens: `doca_rdma_connect_to_addr`.
+            ///
+            /// # Errors
+            ///
+            /// [`Refusal::Stopped`], `INVALID_VALUE` for an address that DOCA does not take, `CONNECTION_ABORTED`, `FULL`.
+            /// That the peer cannot be reached or rejects is told later.
+            #[doc(alias = "doca_rdma_connect_to_addr")]
+            pub fn connect_addr(&self, address: impl Into<Address>) -> Result<Connecting> {
+                self.run.connect_addr(address.into())
+            }
+
+            /// Listens on a port: `doca_rdma_start_listen_to_port`. `decide` is asked about each peer, inside progress: there
+            /// it may look, count and queue, but progressing, waiting and stopping are refused.
+            ///
+            /// A context has room for one connection unless
+            /// [`set_max_num_connections`](crate::Config::set_max_num_connections) made more before start; peers beyond that are
+            /// turned away unasked, and DOCA's log says so here.
+            ///
+            /// # Errors
+            ///
+            /// [`Refusal::Stopped`], `CONNECTION_ABORTED` if the port is taken, `NOT_SUPPORTED`.
+            #[doc(alias = "doca_rdma_start_listen_to_port")]
+            pub fn listen(
+                &self,
+                port: u16,
+                decide: impl FnMut(&Request) -> Decision + 'static,
+            ) -> Result<Listener> {
+                self.run.listen(port, Box::new(decide))
+            }
+
+            /// Records from now on what happens to connections. There is one record: a new one begins empty.
+            pub fn events(&self) -> Events {
+                Events::new(self.run.clone())
+            }
+        }
+    };
+}
+
+ways_to_connect!(Starting);
+ways_to_connect!(Rdma);
+
 getters!(Rdma);
 
 impl Rdma {
@@ -157,61 +238,6 @@ impl Rdma {
         }
         self.owner.life().require_running(T::SUBMIT)?;
         Ok(Queue::new(self.run.clone()))
-    }
-
-    /// Opens a connection for a peer that gets its descriptor by some other channel: `doca_rdma_export`. Whoever has
-    /// the descriptor can take the peer's place: send it over a secure channel, and trust only such a one for the
-    /// peer's.
-    ///
-    /// # Errors
-    ///
-    /// [`Refusal::Stopped`], `FULL` if all connections are in use, `CONNECTION_ABORTED`.
-    #[doc(alias = "doca_rdma_export")]
-    pub fn export(&self) -> Result<(Exported, Descriptor)> {
-        self.run.export()
-    }
-
-    /// Takes over a connection request of the program's own librdmacm loop: `doca_rdma_bridge_prepare_connection`. DOCA
-    /// has the identifier afterwards, also when it fails.
-    ///
-    /// # Errors
-    ///
-    /// [`Refusal::Stopped`] or [`Refusal::Stale`] with the identifier: DOCA was not asked. Without it: `FULL`, `NOT_SUPPORTED`,
-    /// `CONNECTION_ABORTED` if the client has gone, `INVALID_VALUE` for a request that came to another device.
-    #[doc(alias = "doca_rdma_bridge_prepare_connection")]
-    pub fn bridge(&self, id: CmId) -> std::result::Result<Bridging, Failed<Option<CmId>>> {
-        self.run.bridge(id)
-    }
-
-    /// Connects to a peer that listens: `doca_rdma_connect_to_addr`.
-    ///
-    /// # Errors
-    ///
-    /// [`Refusal::Stopped`], `INVALID_VALUE` for an address that DOCA does not take, `CONNECTION_ABORTED`, `FULL`.
-    /// That the peer cannot be reached or rejects is told later.
-    #[doc(alias = "doca_rdma_connect_to_addr")]
-    pub fn connect_addr(&self, address: impl Into<Address>) -> Result<Connecting> {
-        self.run.connect_addr(address.into())
-    }
-
-    /// Listens on a port: `doca_rdma_start_listen_to_port`. `decide` is asked about each peer, inside progress: there
-    /// it may look, count and queue, but progressing, waiting and stopping are refused.
-    ///
-    /// A context has room for one connection unless
-    /// [`set_max_num_connections`](crate::Config::set_max_num_connections) made more before start; peers beyond that are
-    /// turned away unasked, and DOCA's log says so here.
-    ///
-    /// # Errors
-    ///
-    /// [`Refusal::Stopped`], `CONNECTION_ABORTED` if the port is taken, `NOT_SUPPORTED`.
-    #[doc(alias = "doca_rdma_start_listen_to_port")]
-    pub fn listen(&self, port: u16, decide: impl FnMut(&Request) -> Decision + 'static) -> Result<Listener> {
-        self.run.listen(port, Box::new(decide))
-    }
-
-    /// Records from now on what happens to connections. There is one record: a new one begins empty.
-    pub fn events(&self) -> Events {
-        Events::new(self.run.clone())
     }
 
     /// Stops the context: `doca_ctx_stop`. Tasks in flight come back as failures, connections end. Inside a callback

@@ -148,6 +148,14 @@ impl Run {
         self.life().require_running(call)
     }
 
+    /// Refuses unless this run has been started and does not stop: for connections.
+    pub(crate) fn require_started(&self, call: &'static str) -> Result<()> {
+        if self.over.get() {
+            return Err(Error::refused(call, Refusal::Stale));
+        }
+        self.life().require_started(call)
+    }
+
     /// Refuses a buffer that this context cannot use, as DOCA would not.
     #[inline]
     pub(crate) fn check(&self, call: &'static str, load: &Load, role: Role) -> Result<()> {

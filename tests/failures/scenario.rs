@@ -154,18 +154,13 @@ impl Pair {
         keys: &Keys,
         answers: Key<ReceiveTask>,
     ) -> Result<Self> {
-        let asker = asker.start(engine)?.running_within(LIMIT)?;
-        let asked = asked.start(engine)?.running_within(LIMIT)?;
+        // A context may run before it is connected, or not.
+        let (asker, asked) = (asker.start(engine)?, asked.start(engine)?);
         let (ours, to_us) = asker.export()?;
         let (theirs, to_them) = asked.export()?;
-        Ok(Pair {
-            queues: keys.queues(&asker)?,
-            receives: asked.queue(answers)?,
-            there: ours.connect(to_them)?,
-            back: theirs.connect(to_us)?,
-            asker,
-            asked,
-        })
+        let (there, back) = (ours.connect(to_them)?, theirs.connect(to_us)?);
+        let (asker, asked) = (asker.running_within(LIMIT)?, asked.running_within(LIMIT)?);
+        Ok(Pair { queues: keys.queues(&asker)?, receives: asked.queue(answers)?, there, back, asker, asked })
     }
 
     fn properties(&self) -> Result<()> {

@@ -56,13 +56,6 @@ pub const DIFFERENT: &[(&str, Way)] = &[
     ("doca_rdma_get_max_num_connections", Way::Silent("the size of a table that grows")),
 ];
 
-/// The profile under which a context has to be connected while it is starting, as in 2.x. These crates connect only
-/// contexts that run: waiting for that ends at the deadline, and everything is dropped.
-pub const UNCONNECTED: &str = "starting-until-connected";
-
-/// How the error begins that the scenario ends with then.
-const STARTING: &str = "doca_ctx_start: the deadline passed: state Starting";
-
 /// Codes that are answers rather than failures, for calls where they are documented or may come.
 const ANSWERS: &[&str] = &["AGAIN", "IN_PROGRESS", "NOT_SUPPORTED", "NOT_FOUND"];
 
@@ -132,8 +125,6 @@ pub fn judge(case: &Case, run: &Run) -> Verdict {
     }
     if case.function.is_empty() {
         return match &run.value {
-            Some(error) if case.profile == UNCONNECTED && error.starts_with(STARTING) => Verdict::Right,
-            None if case.profile == UNCONNECTED => wrong("works: it needs no exception any more"),
             None => Verdict::Right,
             Some(error) => Verdict::Wrong(error.clone()),
         };

@@ -3,7 +3,9 @@
 // Each test file uses a part.
 #![allow(dead_code, reason = "each test file uses a part")]
 
-use doca::rdma::{Address, Config, Connection, Key, Queue, Rdma, ReceiveTask, SendTask, caps};
+use doca::rdma::{
+    Address, Config, Connection, Exported, Key, Queue, Rdma, ReceiveTask, SendTask, Starting, caps,
+};
 use doca::{Buffer, Device, Memory, PrivateMemory, ProgressEngine};
 use std::sync::atomic::{AtomicU16, Ordering};
 use std::time::{Duration, Instant};
@@ -116,23 +118,23 @@ fn configure(device: &Device) -> (Config, Keys) {
 
 fn connect(engine: &ProgressEngine, sides: [(Config, Keys); 2]) -> Sides {
     let [left, right] = sides.map(|(config, keys)| {
-        let rdma = config.start(engine).unwrap().running().unwrap();
-        let (exported, descriptor) = rdma.export().unwrap();
-        (rdma, keys, exported, descriptor)
+        let starting = config.start(engine).unwrap();
+        let (exported, descriptor) = starting.export().unwrap();
+        (starting, keys, exported, descriptor)
     });
     let (to_left, to_right) = (left.3, right.3);
-    let side = |rdma: Rdma, keys: Keys, connection| Side {
-        sends: rdma.queue(keys.0).unwrap(),
-        receives: rdma.queue(keys.1).unwrap(),
-        rdma,
-        connection,
-        keys,
+    let side = |starting: Starting, keys: Keys, exported: Exported, to_peer| {
+        let connection = exported.connect(to_peer).unwrap();
+        let rdma = starting.running().unwrap();
+        Side {
+            sends: rdma.queue(keys.0).unwrap(),
+            receives: rdma.queue(keys.1).unwrap(),
+            rdma,
+            connection,
+            keys,
+        }
     };
-    let (left_connection, right_connection) = (left.2.connect(to_right), right.2.connect(to_left));
-    Sides {
-        left: side(left.0, left.1, left_connection.unwrap()),
-        right: side(right.0, right.1, right_connection.unwrap()),
-    }
+    Sides { left: side(left.0, left.1, left.2, to_right), right: side(right.0, right.1, right.2, to_left) }
 }
 
 impl Pair {

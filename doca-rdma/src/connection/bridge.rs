@@ -28,7 +28,7 @@ pub struct Accepted {
 
 impl Run {
     pub(crate) fn bridge(self: &Rc<Self>, id: CmId) -> std::result::Result<Bridging, Failed<Option<CmId>>> {
-        if let Err(error) = self.require_running("doca_rdma_bridge_prepare_connection") {
+        if let Err(error) = self.require_started("doca_rdma_bridge_prepare_connection") {
             return Err(Failed::new(error, Some(id)));
         }
         let taken = self.instance().handle().bridge_prepare(id).and_then(|link| {
@@ -42,7 +42,7 @@ impl Run {
 
 /// The C connection, if the run goes on.
 fn link(hold: &Hold, call: &'static str) -> Result<Link> {
-    hold.run.require_running(call)?;
+    hold.run.require_started(call)?;
     let link = hold.run.table().borrow().link(hold.id);
     link.ok_or_else(|| Error::refused(call, Refusal::Stale))
 }

@@ -72,7 +72,7 @@ impl Decision {
 
 impl Run {
     pub(crate) fn listen(self: &Rc<Self>, port: u16, decide: Decide) -> Result<Listener> {
-        self.require_running("doca_rdma_start_listen_to_port")?;
+        self.require_started("doca_rdma_start_listen_to_port")?;
         let index = self.table().borrow_mut().add_listener(port, decide);
         if let Err(error) = self.instance().handle().listen(port) {
             let decide = self.table().borrow_mut().drop_listener(index, false);
@@ -83,7 +83,7 @@ impl Run {
     }
 
     pub(crate) fn connect_addr(self: &Rc<Self>, address: Address) -> Result<Connecting> {
-        self.require_running("doca_rdma_connect_to_addr")?;
+        self.require_started("doca_rdma_connect_to_addr")?;
         let c_address = address.create()?;
         let id = self.table().borrow_mut().insert(ConnectionState::Connecting, None, true);
         match self.instance().handle().connect_to(&c_address, id.to_bits()) {
@@ -267,12 +267,12 @@ impl Listener {
     }
 
     fn wait_by(&self, deadline: Option<Instant>) -> Result<Connection> {
-        self.run.require_running(LISTEN)?;
+        self.run.require_started(LISTEN)?;
         let core = self.run.core().ok_or_else(|| Error::refused(LISTEN, Refusal::Stopped))?;
         let mut connection = None;
         let there = core.wait(LISTEN, deadline, || {
             connection = self.try_accept();
-            connection.is_some() || self.run.life().require_running(LISTEN).is_err()
+            connection.is_some() || self.run.life().require_started(LISTEN).is_err()
         })?;
         let refusal = if there { Refusal::Stopped } else { Refusal::TimedOut };
         connection.ok_or_else(|| Error::refused(LISTEN, refusal).with(format!("port {}", self.port)))

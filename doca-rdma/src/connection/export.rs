@@ -13,7 +13,7 @@ pub struct Exported {
 
 impl Run {
     pub(crate) fn export(self: &Rc<Self>) -> Result<(Exported, Descriptor)> {
-        self.require_running("doca_rdma_export")?;
+        self.require_started("doca_rdma_export")?;
         let (link, descriptor) = self.instance().handle().export()?;
         let id = self.table().borrow_mut().insert(ConnectionState::Exported, Some(link), false);
         let exported = Exported { hold: Hold::new(self.clone(), id) };
@@ -41,7 +41,7 @@ impl Exported {
     fn try_connect(&self, descriptor: &[u8]) -> Result<()> {
         const CALL: &str = "doca_rdma_connect";
         let (run, id) = (&self.hold.run, self.hold.id);
-        run.require_running(CALL)?;
+        run.require_started(CALL)?;
         let link = run.table().borrow().link(id).ok_or_else(|| Error::refused(CALL, Refusal::Stale))?;
         run.instance().handle().connect(link, descriptor)?;
         run.table().borrow_mut().set_state(id, ConnectionState::Connected, Some(link));

@@ -189,7 +189,7 @@ impl Rdma {
 
     /// `doca_rdma_connection_disconnect`
     pub fn disconnect(&self, connection: &Connection) -> Res {
-        if !matches!(self.ctx().state(), CtxState::Running | CtxState::Stopping) {
+        if self.ctx().state() == CtxState::Idle {
             return Err(Code::BAD_STATE);
         }
         let running = self.running()?;
