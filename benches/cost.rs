@@ -30,6 +30,9 @@ const ROWS: &[Row] = &[
     Row { name: "write_imm", raw: raw::write_imm, safe: safe::write_imm },
     Row { name: "atomic_cmp_swp", raw: raw::compare_swap, safe: safe::compare_swap },
     Row { name: "atomic_fetch_add", raw: raw::fetch_add, safe: safe::fetch_add },
+    Row { name: "event_get", raw: raw::event_get, safe: safe::event_get },
+    Row { name: "event_notify_set", raw: raw::event_set, safe: safe::event_set },
+    Row { name: "event_notify_add", raw: raw::event_add, safe: safe::event_add },
 ];
 
 /// Progress calls for each task: enough for the completions of both sides.

@@ -30,7 +30,7 @@ fn send(options: &Options) -> Outcome<()> {
     // One message for all: frozen buffers can be in several tasks at once.
     let mut message = memory.take(MESSAGE)?;
     message[..options.text.len()].copy_from_slice(options.text.as_bytes());
-    let message = message.freeze();
+    let message = message.freeze()?;
     let tasks = connections.iter().map(|connection| sends.submit(connection, message.clone()));
     for mut task in tasks.collect::<Result<Vec<_>, _>>()? {
         task.wait()?;

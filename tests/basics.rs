@@ -5,8 +5,10 @@ mod support;
 use doca::memory::Heap;
 use doca::rdma::gid::{self, Protocol};
 use doca::rdma::{Rdma, ReceiveTask, SendTask, caps};
-use doca::{Access, Chain, Device, DeviceInfo, Kind, Memory, ProgressEngine, Refusal};
+use doca::{Access, Chain, Descriptor, Device, DeviceInfo, Kind, Memory, ProgressEngine, Refusal};
 use std::os::fd::{AsFd, AsRawFd};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, mpsc};
 use std::time::Duration;
 use support::{LIMIT, Pair, device};
 
@@ -305,39 +307,48 @@ fn the_descriptor_tells_when_there_is_work() {
     assert!(!readable(&engine, Duration::from_millis(30)), "all done");
 }
 
+/// The sleeper would look by itself only after a day, so it is the descriptor that wakes it.
 #[test]
 fn waiting_sleeps_until_another_thread_sends() {
-    let (to_us, from_them) = std::sync::mpsc::channel();
-    let (to_them, from_us) = std::sync::mpsc::channel();
-    // SAFETY: asks for this thread's number.
-    let waiter = unsafe { libc::gettid() };
-    let thread = std::thread::spawn(move || {
-        let engine = ProgressEngine::new().unwrap();
-        let device = device();
-        let memory = Memory::zeroed(64).unwrap().private(&device).unwrap();
-        let mut config = Rdma::configure(&device).unwrap();
-        let sends = config.enable::<SendTask>(1).unwrap();
-        let rdma = config.start(&engine).unwrap().running().unwrap();
-        let (exported, descriptor) = rdma.export().unwrap();
-        to_us.send(descriptor).unwrap();
-        let connection = exported.connect(from_us.recv().unwrap()).unwrap();
-        support::until_asleep(waiter);
-        let sends = rdma.queue(sends).unwrap();
-        sends.submit(&connection, memory.take(5).unwrap()).unwrap().wait_for(LIMIT).unwrap();
-        drop(rdma.stop().wait_for(LIMIT).unwrap());
+    let (to_us, from_them) = mpsc::channel();
+    let (to_them, from_us) = mpsc::channel::<Descriptor>();
+    let (tell, received) = mpsc::channel();
+    let waits = Arc::new(AtomicBool::new(false));
+    let (device, says_so) = (device(), waits.clone());
+    let thread = std::thread::spawn({
+        let device = device.clone();
+        move || {
+            let engine = ProgressEngine::new().unwrap();
+            engine.set_longest_sleep(Duration::from_secs(86_400));
+            let memory = Memory::zeroed(64).unwrap().private(&device).unwrap();
+            let mut config = Rdma::configure(&device).unwrap();
+            let receives = config.enable::<ReceiveTask>(1).unwrap();
+            let rdma = config.start(&engine).unwrap().running().unwrap();
+            let (exported, descriptor) = rdma.export().unwrap();
+            // SAFETY: asks for this thread's number.
+            to_us.send((unsafe { libc::gettid() }, descriptor)).unwrap();
+            let _connection = exported.connect(from_us.recv().unwrap()).unwrap();
+            let mut receive = rdma.queue(receives).unwrap().submit(memory.take(8).unwrap()).unwrap();
+            says_so.store(true, Ordering::Release);
+            tell.send(receive.wait().unwrap().buffer.len()).unwrap();
+        }
     });
     let engine = ProgressEngine::new().unwrap();
-    let device = device();
     let memory = Memory::zeroed(64).unwrap().private(&device).unwrap();
     let mut config = Rdma::configure(&device).unwrap();
-    let receives = config.enable::<ReceiveTask>(1).unwrap();
+    let sends = config.enable::<SendTask>(1).unwrap();
     let rdma = config.start(&engine).unwrap().running().unwrap();
     let (exported, descriptor) = rdma.export().unwrap();
-    let peer = from_them.recv().unwrap();
-    let mut receive = rdma.queue(receives).unwrap().submit(memory.take(8).unwrap()).unwrap();
-    let _connection = exported.connect(peer).unwrap();
+    let (waiter, peer) = from_them.recv().unwrap();
+    let connection = exported.connect(peer).unwrap();
     to_them.send(descriptor).unwrap();
-    assert_eq!(receive.wait_for(LIMIT).unwrap().buffer.len(), 5);
+    while !waits.load(Ordering::Acquire) {
+        std::thread::yield_now();
+    }
+    support::until_asleep(waiter);
+    let sends = rdma.queue(sends).unwrap();
+    sends.submit(&connection, memory.take(5).unwrap()).unwrap().wait_for(LIMIT).unwrap();
+    assert_eq!(received.recv_timeout(LIMIT), Ok(5), "the descriptor wakes the sleeper");
     thread.join().unwrap();
 }
 

@@ -281,3 +281,15 @@ fn a_message_says_whose_it_is_after_the_end_of_its_connection() {
         drop(sent);
     }
 }
+
+#[test]
+fn a_new_record_of_events_ends_the_one_before() {
+    let pair = Pair::new();
+    let mut old = pair.left.rdma.events();
+    let mut new = pair.left.rdma.events();
+    pair.left.connection.disconnect().unwrap();
+    assert!(old.next().is_none());
+    drop(old);
+    let event = new.next().expect("dropping the old one leaves the new one alone");
+    assert_eq!((event.connection, event.state), (pair.left.connection.id(), ConnectionState::Disconnected));
+}

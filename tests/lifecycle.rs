@@ -29,7 +29,7 @@ impl Everything {
         let Pair { engine, memory, left, right } = pair;
         let listener = right.rdma.listen(free_port(), |_| Decision::accept()).unwrap();
         let taken = memory.take(64).unwrap();
-        let frozen = memory.take(64).unwrap().freeze();
+        let frozen = memory.take(64).unwrap().freeze().unwrap();
         let receive = right.receives.submit(memory.take(64).unwrap()).unwrap();
         // Without a receive on the other side these two stay in flight.
         let send = right.sends.submit(&right.connection, memory.take(64).unwrap()).unwrap();
@@ -200,7 +200,7 @@ fn a_buffer_comes_back_from_every_refusal() {
 #[test]
 fn frozen_sources_are_shared_by_sends_and_thawed_afterwards() {
     let pair = Pair::new();
-    let frozen: Frozen = pair.message(b"many times").freeze();
+    let frozen: Frozen = pair.message(b"many times").freeze().unwrap();
     let receives: Vec<_> =
         (0..4).map(|_| pair.right.receives.submit(pair.memory.take(16).unwrap()).unwrap()).collect();
     let sends: Vec<_> =

@@ -171,7 +171,7 @@ fn writes_land_where_they_aim() {
     memory.read(999, &mut bytes).unwrap();
     assert_eq!(&bytes, b"\0abcde\0");
 
-    let frozen = peers.with(b"XY").freeze();
+    let frozen = peers.with(b"XY").freeze().unwrap();
     for offset in [0, 4094] {
         let range = remote.range(offset, 2).unwrap();
         peers.writes.submit(&peers.connection, frozen.clone(), &range).unwrap().wait_for(LIMIT).unwrap();

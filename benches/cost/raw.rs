@@ -28,6 +28,24 @@ unsafe extern "C" fn received(_: *mut doca_rdma_task_receive, _: doca_data, cont
     unsafe { *context.ptr.cast::<u64>() += 1 };
 }
 
+/// An event as a peer names it.
+///
+/// # Safety
+///
+/// The device is open, and stays so.
+unsafe fn event(dev: *mut doca_dev) -> *mut doca_sync_event_remote_net {
+    // SAFETY: as the caller says; each call comes after those that it needs, and nothing is destroyed.
+    unsafe {
+        let event = made(|out| doca_sync_event_create(out));
+        ok(doca_sync_event_add_publisher_location_remote_net(event));
+        ok(doca_sync_event_add_subscriber_location_cpu(event, dev));
+        ok(doca_sync_event_start(event));
+        let (mut bytes, mut len) = (null(), 0);
+        ok(doca_sync_event_export_to_remote_net(event, &mut bytes, &mut len));
+        made(|out| doca_sync_event_remote_net_create_from_export(dev, bytes, len, out))
+    }
+}
+
 struct Peers {
     pe: *mut doca_pe,
     left: *mut doca_rdma,
@@ -37,6 +55,9 @@ struct Peers {
     source: *mut doca_buf,
     room: *mut doca_buf,
     remote: *mut doca_buf,
+    /// A number to be sent, and an event of the peer.
+    number: *mut doca_buf,
+    event: *mut doca_sync_event_remote_net,
     done: *mut u64,
 }
 
@@ -95,6 +116,8 @@ impl Peers {
                 source: buf(mmap, 0, LEN),
                 room: buf(mmap, 512, 0),
                 remote: buf(far, 1024, LEN),
+                number: buf(mmap, 2048, 8),
+                event: event(dev),
                 done,
             }
         }
@@ -168,4 +191,17 @@ tasks! {
     fetch_add: doca_rdma_task_atomic_fetch_add, doca_rdma_task_atomic_fetch_add_set_conf,
         doca_rdma_task_atomic_fetch_add_allocate_init, doca_rdma_task_atomic_fetch_add_as_task,
         |peers| (peers.remote, peers.room, 1), None, 1;
+    event_get: doca_rdma_task_remote_net_sync_event_get, doca_rdma_task_remote_net_sync_event_get_set_conf,
+        doca_rdma_task_remote_net_sync_event_get_allocate_init, doca_rdma_task_remote_net_sync_event_get_as_task,
+        |peers| (peers.event, peers.room), None, 1;
+    event_set: doca_rdma_task_remote_net_sync_event_notify_set,
+        doca_rdma_task_remote_net_sync_event_notify_set_set_conf,
+        doca_rdma_task_remote_net_sync_event_notify_set_allocate_init,
+        doca_rdma_task_remote_net_sync_event_notify_set_as_task,
+        |peers| (peers.event, peers.number), None, 1;
+    event_add: doca_rdma_task_remote_net_sync_event_notify_add,
+        doca_rdma_task_remote_net_sync_event_notify_add_set_conf,
+        doca_rdma_task_remote_net_sync_event_notify_add_allocate_init,
+        doca_rdma_task_remote_net_sync_event_notify_add_as_task,
+        |peers| (peers.event, peers.room, 1), None, 1;
 }

@@ -1,11 +1,14 @@
 //! The work, written with the safe API.
 
 use super::PROGRESS;
+use doca::event::{Publisher, Subscriber};
 use doca::rdma::{
-    CompareSwapTask, Config, Connection, FetchAddTask, Queue, Rdma, ReadTask, ReceiveTask, SendImmTask,
-    SendTask, Task, WriteImmTask, WriteTask, caps,
+    CompareSwapTask, Config, Connection, EventAddTask, EventGetTask, EventSetTask, FetchAddTask, Queue, Rdma,
+    ReadTask, ReceiveTask, SendImmTask, SendTask, Task, WriteImmTask, WriteTask, caps,
 };
-use doca::{Access, Device, Memory, PrivateMemory, ProgressEngine, RemoteMemory, SharedMemory};
+use doca::{
+    Access, Device, Memory, PrivateMemory, ProgressEngine, RemoteEvent, RemoteMemory, SharedMemory, SyncEvent,
+};
 
 const LEN: usize = 64;
 
@@ -15,6 +18,8 @@ struct Peers<T> {
     connection: Connection,
     local: PrivateMemory,
     remote: RemoteMemory,
+    event: RemoteEvent,
+    _event: SyncEvent,
     _window: SharedMemory,
     _back: Connection,
     _left: Rdma,
@@ -29,6 +34,7 @@ impl<T: Task> Peers<T> {
         let local = Memory::zeroed(4096).unwrap().private(&device).unwrap();
         let window = Memory::zeroed(4096).unwrap().shared(&device, Access::ANY_RDMA).unwrap();
         let remote = RemoteMemory::import(&device, window.export().unwrap()).unwrap();
+        let event = SyncEvent::new(Publisher::RemoteNet, Subscriber::Cpu(&device)).unwrap();
         let configure = |device| {
             let mut config: Config = Rdma::configure(device).unwrap();
             config.set_gid_roce_v2().unwrap();
@@ -48,6 +54,8 @@ impl<T: Task> Peers<T> {
             _back: theirs.connect(descriptor).unwrap(),
             local,
             remote,
+            event: RemoteEvent::import(&device, event.export_net().unwrap()).unwrap(),
+            _event: event,
             _window: window,
             _left: left,
             _right: right,
@@ -140,5 +148,35 @@ pub fn fetch_add(number: u64) {
         let mut task = peers.queue.submit(&peers.connection, &cell, result, 1).unwrap();
         peers.progress();
         result = task.wait().unwrap().buffer;
+    }
+}
+
+pub fn event_get(number: u64) {
+    let peers = Peers::<EventGetTask>::new();
+    let mut room = peers.local.take(8).unwrap();
+    for _ in 0..number {
+        let mut task = peers.queue.submit(&peers.connection, &peers.event, room).unwrap();
+        peers.progress();
+        room = task.wait().unwrap().buffer;
+    }
+}
+
+pub fn event_set(number: u64) {
+    let peers = Peers::<EventSetTask>::new();
+    let mut source = peers.local.take(8).unwrap();
+    for _ in 0..number {
+        let mut task = peers.queue.submit(&peers.connection, &peers.event, source).unwrap();
+        peers.progress();
+        source = task.wait().unwrap();
+    }
+}
+
+pub fn event_add(number: u64) {
+    let peers = Peers::<EventAddTask>::new();
+    let mut room = peers.local.take(8).unwrap();
+    for _ in 0..number {
+        let mut task = peers.queue.submit(&peers.connection, &peers.event, room, 1).unwrap();
+        peers.progress();
+        room = task.wait().unwrap().buffer;
     }
 }

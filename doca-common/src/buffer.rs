@@ -4,7 +4,7 @@
 //! is then what arrived. So a received buffer can be sent back as it is, and received into again.
 
 use crate::chain::Chain;
-use crate::error::{Error, Refusal, Result};
+use crate::error::{Error, Failed, Refusal, Result};
 use crate::raw::map::{Piece, Region};
 use std::fmt;
 use std::rc::Rc;
@@ -56,10 +56,17 @@ impl Buffer {
         self.piece.offset()
     }
 
-    /// Makes it unchangeable, so that several sends may share it.
-    pub fn freeze(mut self) -> Frozen {
-        self.piece.as_source();
-        Frozen(Rc::new(self))
+    /// Makes it unchangeable, so that several sends may share it: `doca_buf_set_data`.
+    ///
+    /// # Errors
+    ///
+    /// DOCA's, with the buffer.
+    #[doc(alias = "doca_buf_set_data")]
+    pub fn freeze(mut self) -> std::result::Result<Frozen, Failed<Buffer>> {
+        match self.piece.as_source() {
+            Ok(_) => Ok(Frozen(Rc::new(self))),
+            Err(error) => Err(Failed::new(error, self)),
+        }
     }
 }
 
@@ -152,114 +159,28 @@ pub enum Load {
     Chain(Chain),
 }
 
-impl Load {
-    /// Calls `check` with the region of each buffer, until it refuses.
-    ///
-    /// # Errors
-    ///
-    /// What `check` refused with.
-    #[inline]
-    pub fn try_regions(&self, check: impl Fn(&Region) -> Result<()>) -> Result<()> {
-        match self {
-            Load::Nothing => Ok(()),
-            Load::Private(buffer) => check(buffer.piece.region()),
-            Load::Shared(buffer) => check(buffer.piece.region()),
-            Load::Frozen(buffer) => check(buffer.0.piece.region()),
-            Load::Chain(chain) => chain.buffers().iter().try_for_each(|buffer| check(buffer.piece.region())),
-        }
-    }
+/// A buffer or event as a task names it in C.
+#[derive(Debug)]
+pub struct Named<T> {
+    /// Null for none.
+    pub raw: *mut T,
+    /// Tells objects apart, also those that DOCA makes one after the other at the same address. 0 is none.
+    pub serial: u64,
+}
 
-    /// How many buffers it has.
-    #[inline]
-    pub fn num_buffers(&self) -> usize {
-        match self {
-            Load::Nothing => 0,
-            Load::Private(_) | Load::Shared(_) | Load::Frozen(_) => 1,
-            Load::Chain(chain) => chain.num_buffers(),
-        }
-    }
-
-    /// Bytes of data.
-    #[inline]
-    pub fn len(&self) -> usize {
-        match self {
-            Load::Nothing => 0,
-            Load::Private(buffer) => buffer.len(),
-            Load::Shared(buffer) => buffer.len(),
-            Load::Frozen(buffer) => buffer.len(),
-            Load::Chain(chain) => chain.len(),
-        }
-    }
-
-    /// Bytes that fit.
-    pub fn capacity(&self) -> usize {
-        match self {
-            Load::Nothing => 0,
-            Load::Private(buffer) => buffer.capacity(),
-            Load::Shared(buffer) => buffer.capacity(),
-            Load::Frozen(buffer) => buffer.0.capacity(),
-            Load::Chain(chain) => chain.buffers().iter().map(Buffer::capacity).sum(),
-        }
-    }
-
-    /// The first buffer's room, in which tasks put what fits into 8 bytes.
-    pub fn first_capacity(&self) -> usize {
-        match self {
-            Load::Chain(chain) => chain.buffers().first().map_or(0, Buffer::capacity),
-            one => one.capacity(),
-        }
-    }
-
-    /// Whether there is no data.
-    pub fn is_empty(&self) -> bool {
-        self.len() == 0
-    }
-
-    /// The buffer in C as something to send, null if there is none.
-    #[inline]
-    pub fn as_source(&mut self) -> *mut doca_sys::doca_buf {
-        match self {
-            Load::Nothing => std::ptr::null_mut(),
-            Load::Private(buffer) => buffer.piece.as_source(),
-            Load::Shared(buffer) => buffer.piece.as_source(),
-            Load::Frozen(buffer) => buffer.0.piece.as_is(),
-            Load::Chain(chain) => chain.as_source(),
-        }
-    }
-
-    /// The buffer in C as something to be filled, null if there is none.
-    #[inline]
-    pub fn as_destination(&mut self) -> *mut doca_sys::doca_buf {
-        match self {
-            Load::Nothing | Load::Frozen(_) => std::ptr::null_mut(),
-            Load::Private(buffer) => buffer.piece.as_destination(),
-            Load::Shared(buffer) => buffer.piece.as_destination(),
-            Load::Chain(chain) => chain.as_destination(),
-        }
-    }
-
-    /// Notes how many bytes arrived.
-    #[inline]
-    pub fn filled(&mut self, len: usize) {
-        match self {
-            Load::Nothing | Load::Frozen(_) => {}
-            Load::Private(buffer) => buffer.piece.filled(len),
-            Load::Shared(buffer) => buffer.piece.filled(len),
-            Load::Chain(chain) => chain.filled(len),
-        }
+impl<T> Clone for Named<T> {
+    fn clone(&self) -> Self {
+        *self
     }
 }
 
-impl Load {
-    /// Notes that DOCA may have changed what it knows about the buffer's data.
-    pub fn disturbed(&mut self) {
-        match self {
-            Load::Nothing | Load::Frozen(_) => {}
-            Load::Private(buffer) => buffer.piece.disturbed(),
-            Load::Shared(buffer) => buffer.piece.disturbed(),
-            Load::Chain(chain) => chain.disturbed(),
-        }
-    }
+impl<T> Copy for Named<T> {}
+
+/// A buffer as a task names it.
+pub type NamedBuf = Named<doca_sys::doca_buf>;
+
+impl NamedBuf {
+    pub(crate) const NONE: NamedBuf = Named { raw: std::ptr::null_mut(), serial: 0 };
 }
 
 mod sealed {
@@ -271,7 +192,8 @@ mod sealed {
     impl Sealed for super::Chain {}
 }
 
-/// What can be handed to a task: a buffer, a shared buffer, a frozen one, a chain, or `()` for none.
+/// What can be handed to a task: a buffer, a shared buffer, a frozen one, a chain, or `()` for none. Most of it is
+/// for library crates.
 pub trait Payload: sealed::Sealed + Sized {
     /// Hands it over.
     fn into_load(self) -> Load;
@@ -279,69 +201,300 @@ pub trait Payload: sealed::Sealed + Sized {
     /// Takes it back. A load that was made from this type gives `Some`.
     fn from_load(load: Load) -> Option<Self>;
 
+    /// Calls `check` with the region of each buffer, until it refuses.
+    ///
+    /// # Errors
+    ///
+    /// What `check` refused with.
+    fn try_regions(&self, check: impl Fn(&Region) -> Result<()>) -> Result<()>;
+
+    /// How many buffers it has.
+    fn num_buffers(&self) -> usize;
+
+    /// Bytes of data.
+    fn data_len(&self) -> usize;
+
+    /// Bytes that fit.
+    fn room(&self) -> usize;
+
+    /// The first buffer's room, in which tasks put what fits into 8 bytes.
+    fn first_room(&self) -> usize;
+
+    /// Notes how many bytes arrived.
+    fn filled(&mut self, len: usize);
+
+    /// Notes that DOCA may have changed what it knows about the buffer's data.
+    fn disturbed(&mut self);
+
     /// The first 8 bytes of the data as a number in the order of this machine, if there are so many.
     fn first_word(&self) -> Option<u64>;
+}
+
+/// What can be sent.
+pub trait Source: Payload {
+    /// Makes it ready to be sent, for library crates.
+    ///
+    /// # Errors
+    ///
+    /// DOCA's.
+    fn as_source(&mut self) -> Result<NamedBuf>;
+}
+
+/// What can be received into.
+pub trait Destination: Payload {
+    /// Makes it ready to be filled, for library crates.
+    ///
+    /// # Errors
+    ///
+    /// DOCA's.
+    fn as_destination(&mut self) -> Result<NamedBuf>;
 }
 
 fn word(data: &[u8]) -> Option<u64> {
     data.first_chunk().map(|bytes| u64::from_ne_bytes(*bytes))
 }
 
-/// What can be sent.
-pub trait Source: Payload {}
-
-/// What can be received into.
-pub trait Destination: Payload {}
-
-macro_rules! payload {
-    ($type:ty, $variant:ident, $first_word:expr) => {
-        impl Payload for $type {
-            fn into_load(self) -> Load {
-                Load::$variant(self)
-            }
-
-            fn from_load(load: Load) -> Option<Self> {
-                match load {
-                    Load::$variant(buffer) => Some(buffer),
-                    _ => None,
-                }
-            }
-
-            fn first_word(&self) -> Option<u64> {
-                let first_word: fn(&$type) -> Option<u64> = $first_word;
-                first_word(self)
-            }
+/// The way into a load and out of it.
+macro_rules! loaded {
+    ($variant:ident) => {
+        #[inline]
+        fn into_load(self) -> Load {
+            Load::$variant(self)
         }
 
-        impl Source for $type {}
+        #[inline]
+        fn from_load(load: Load) -> Option<Self> {
+            match load {
+                Load::$variant(buffer) => Some(buffer),
+                _ => None,
+            }
+        }
     };
 }
 
-payload!(Buffer, Private, |buffer| word(buffer));
-payload!(SharedBuffer, Shared, |buffer| {
+/// A payload of one buffer, which nobody else has.
+macro_rules! single {
+    ($type:ty, $variant:ident, |$buffer:ident| $first_word:expr) => {
+        impl Payload for $type {
+            loaded!($variant);
+
+            #[inline]
+            fn try_regions(&self, check: impl Fn(&Region) -> Result<()>) -> Result<()> {
+                check(self.piece.region())
+            }
+
+            #[inline]
+            fn num_buffers(&self) -> usize {
+                1
+            }
+
+            #[inline]
+            fn data_len(&self) -> usize {
+                self.piece.len()
+            }
+
+            #[inline]
+            fn room(&self) -> usize {
+                self.piece.capacity()
+            }
+
+            #[inline]
+            fn first_room(&self) -> usize {
+                self.piece.capacity()
+            }
+
+            #[inline]
+            fn filled(&mut self, len: usize) {
+                self.piece.filled(len);
+            }
+
+            #[inline]
+            fn disturbed(&mut self) {
+                self.piece.disturbed();
+            }
+
+            #[inline]
+            fn first_word(&self) -> Option<u64> {
+                let $buffer = self;
+                $first_word
+            }
+        }
+
+        impl Source for $type {
+            #[inline]
+            fn as_source(&mut self) -> Result<NamedBuf> {
+                self.piece.as_source()
+            }
+        }
+
+        impl Destination for $type {
+            #[inline]
+            fn as_destination(&mut self) -> Result<NamedBuf> {
+                self.piece.as_destination()
+            }
+        }
+    };
+}
+
+single!(Buffer, Private, |buffer| word(buffer));
+single!(SharedBuffer, Shared, |buffer| {
     let mut bytes = [0; 8];
     (buffer.read(&mut bytes) == 8).then_some(u64::from_ne_bytes(bytes))
 });
-payload!(Frozen, Frozen, |buffer| word(buffer));
-payload!(Chain, Chain, |chain| chain.buffers().first().and_then(|buffer| word(buffer)));
+
+impl Payload for Frozen {
+    loaded!(Frozen);
+
+    #[inline]
+    fn try_regions(&self, check: impl Fn(&Region) -> Result<()>) -> Result<()> {
+        check(self.0.piece.region())
+    }
+
+    #[inline]
+    fn num_buffers(&self) -> usize {
+        1
+    }
+
+    #[inline]
+    fn data_len(&self) -> usize {
+        self.0.piece.len()
+    }
+
+    fn room(&self) -> usize {
+        self.0.piece.capacity()
+    }
+
+    fn first_room(&self) -> usize {
+        self.0.piece.capacity()
+    }
+
+    /// Nothing arrives in it.
+    #[inline]
+    fn filled(&mut self, _len: usize) {}
+
+    #[inline]
+    fn disturbed(&mut self) {}
+
+    fn first_word(&self) -> Option<u64> {
+        word(self)
+    }
+}
+
+impl Source for Frozen {
+    /// It was made ready when it was frozen.
+    #[inline]
+    fn as_source(&mut self) -> Result<NamedBuf> {
+        Ok(self.0.piece.as_is())
+    }
+}
+
+impl Payload for Chain {
+    loaded!(Chain);
+
+    fn try_regions(&self, check: impl Fn(&Region) -> Result<()>) -> Result<()> {
+        self.buffers().iter().try_for_each(|buffer| check(buffer.piece.region()))
+    }
+
+    fn num_buffers(&self) -> usize {
+        self.buffers().len()
+    }
+
+    fn data_len(&self) -> usize {
+        self.len()
+    }
+
+    fn room(&self) -> usize {
+        self.buffers().iter().map(Buffer::capacity).sum()
+    }
+
+    fn first_room(&self) -> usize {
+        self.buffers().first().map_or(0, Buffer::capacity)
+    }
+
+    fn filled(&mut self, len: usize) {
+        self.fill(len);
+    }
+
+    fn disturbed(&mut self) {
+        self.disturb();
+    }
+
+    fn first_word(&self) -> Option<u64> {
+        self.buffers().first().and_then(|buffer| word(buffer))
+    }
+}
+
+impl Source for Chain {
+    fn as_source(&mut self) -> Result<NamedBuf> {
+        self.ready(Piece::as_source)
+    }
+}
+
+impl Destination for Chain {
+    fn as_destination(&mut self) -> Result<NamedBuf> {
+        self.ready(Piece::as_destination)
+    }
+}
 
 /// An empty message, or a receive for messages without bytes.
 impl Payload for () {
+    #[inline]
     fn into_load(self) -> Load {
         Load::Nothing
     }
 
+    #[inline]
     fn from_load(_load: Load) -> Option<Self> {
         Some(())
     }
 
+    #[inline]
+    fn try_regions(&self, _check: impl Fn(&Region) -> Result<()>) -> Result<()> {
+        Ok(())
+    }
+
+    #[inline]
+    fn num_buffers(&self) -> usize {
+        0
+    }
+
+    #[inline]
+    fn data_len(&self) -> usize {
+        0
+    }
+
+    #[inline]
+    fn room(&self) -> usize {
+        0
+    }
+
+    #[inline]
+    fn first_room(&self) -> usize {
+        0
+    }
+
+    #[inline]
+    fn filled(&mut self, _len: usize) {}
+
+    #[inline]
+    fn disturbed(&mut self) {}
+
+    #[inline]
     fn first_word(&self) -> Option<u64> {
         None
     }
 }
 
-impl Source for () {}
-impl Destination for () {}
-impl Destination for Buffer {}
-impl Destination for SharedBuffer {}
-impl Destination for Chain {}
+impl Source for () {
+    #[inline]
+    fn as_source(&mut self) -> Result<NamedBuf> {
+        Ok(NamedBuf::NONE)
+    }
+}
+
+impl Destination for () {
+    #[inline]
+    fn as_destination(&mut self) -> Result<NamedBuf> {
+        Ok(NamedBuf::NONE)
+    }
+}

@@ -1,20 +1,23 @@
 //! Chains: several buffers that a task sees as one message.
 
-use crate::buffer::Buffer;
+use crate::buffer::{Buffer, NamedBuf};
 use crate::error::{Failed, Result};
+use crate::raw::map::Piece;
 use std::fmt;
 
 /// Private buffers that are sent, or received into, as one message: in order, each as far as its data or its
 /// capacity goes. Contexts limit how many there may be.
 pub struct Chain {
-    /// Linked in C in this order; a buffer leaves only after it was unlinked.
-    buffers: Vec<Buffer>,
+    /// Linked in C in this order; a buffer leaves only after it was unlinked. Boxed, since chains are moved into tasks
+    /// and back.
+    #[expect(clippy::box_collection, reason = "every load is as large as the largest")]
+    buffers: Box<Vec<Buffer>>,
 }
 
 impl Chain {
     /// A chain of one.
     pub fn new(first: Buffer) -> Self {
-        Chain { buffers: vec![first] }
+        Chain { buffers: Box::new(vec![first]) }
     }
 
     /// Adds a buffer at the end: `doca_buf_chain_list`.
@@ -83,7 +86,7 @@ impl Chain {
 
     /// Empties the chain. What DOCA does not unlink is leaked: a task with one of the buffers would reach the others.
     fn unlink(&mut self) -> Vec<Buffer> {
-        let mut linked = std::mem::take(&mut self.buffers);
+        let mut linked = std::mem::take(&mut *self.buffers);
         let mut buffers = Vec::with_capacity(linked.len());
         while linked.len() > 1
             && let Some(last) = linked.pop()
@@ -101,31 +104,25 @@ impl Chain {
         buffers
     }
 
-    pub(crate) fn as_source(&mut self) -> *mut doca_sys::doca_buf {
-        for buffer in &mut self.buffers {
-            buffer.piece.as_source();
+    /// Makes each buffer ready; the first stands for all.
+    pub(crate) fn ready(&mut self, each: impl Fn(&mut Piece) -> Result<NamedBuf>) -> Result<NamedBuf> {
+        for buffer in &mut *self.buffers {
+            each(&mut buffer.piece)?;
         }
-        self.buffers[0].piece.as_is()
-    }
-
-    pub(crate) fn as_destination(&mut self) -> *mut doca_sys::doca_buf {
-        for buffer in &mut self.buffers {
-            buffer.piece.as_destination();
-        }
-        self.buffers[0].piece.as_is()
+        Ok(self.buffers[0].piece.as_is())
     }
 
     /// A message of this length arrived: each buffer was filled before the next.
-    pub(crate) fn filled(&mut self, mut len: usize) {
-        for buffer in &mut self.buffers {
+    pub(crate) fn fill(&mut self, mut len: usize) {
+        for buffer in &mut *self.buffers {
             let part = len.min(buffer.capacity());
             buffer.piece.filled(part);
             len -= part;
         }
     }
 
-    pub(crate) fn disturbed(&mut self) {
-        for buffer in &mut self.buffers {
+    pub(crate) fn disturb(&mut self) {
+        for buffer in &mut *self.buffers {
             buffer.piece.disturbed();
         }
     }

@@ -1,9 +1,10 @@
 //! The states that every DOCA context goes through, and what drives them. Applications see these states through
 //! the types of the libraries; library crates build their contexts on [`Lifecycle`].
 
-use crate::engine::{Core, MemberId, ProgressEngine};
+use crate::engine::{Core, ProgressEngine};
 use crate::error::{Code, Error, Refusal, Result};
 use crate::raw::context::Ctx;
+use crate::raw::members::MemberId;
 use std::any::Any;
 use std::cell::{Cell, OnceCell, RefCell};
 use std::rc::Rc;
@@ -109,7 +110,7 @@ impl Lifecycle {
         }
     }
 
-    /// The state, as DOCA's callbacks last told.
+    /// The state, as DOCA's callbacks last told. A context that was given up counts as stopping.
     #[inline]
     pub fn state(&self) -> State {
         self.state.get()
@@ -132,10 +133,13 @@ impl Lifecycle {
     /// [`Refusal::Stopped`]
     #[inline]
     pub fn require_running(&self, call: &'static str) -> Result<()> {
-        if self.state.get() == State::Running && !self.gone.get() {
-            return Ok(());
-        }
-        Err(Error::refused(call, Refusal::Stopped))
+        if self.is_running() { Ok(()) } else { Err(Error::refused(call, Refusal::Stopped)) }
+    }
+
+    /// Whether tasks can be submitted.
+    #[inline]
+    pub fn is_running(&self) -> bool {
+        self.state.get() == State::Running
     }
 
     /// Refuses unless the context was started and does not stop.
@@ -289,6 +293,7 @@ impl Lifecycle {
     /// Gives the C object up: the engine goes and it could not be stopped.
     pub(crate) fn give_up(&self) {
         self.gone.set(true);
+        self.state.set(State::Stopping);
         for waker in self.wakers.take() {
             waker.wake();
         }
@@ -323,10 +328,10 @@ pub fn start<M: Member>(member: &Rc<M>, engine: &ProgressEngine) -> Result<()> {
         Some(own) if !Rc::ptr_eq(own, core) => return Err(Error::refused(CALL, Refusal::OtherEngine)),
         Some(_) => {}
         None => {
-            let id = core.adopt(member.clone());
+            let id = core.members().adopt(member.clone());
             life.id.set(id);
             if let Err(error) = life.ctx.address_to(id).and_then(|()| core.connect(&life.ctx)) {
-                core.expel(id);
+                core.members().expel(id);
                 return Err(error);
             }
             let _ = life.engine.set(core.clone());

@@ -194,8 +194,9 @@ impl fmt::Debug for Device {
 
 /// Opening the same device twice gives the same device.
 impl PartialEq for Device {
+    #[inline]
     fn eq(&self, other: &Self) -> bool {
-        self.open.as_ptr() == other.open.as_ptr()
+        Arc::ptr_eq(&self.open, &other.open) || self.open.as_ptr() == other.open.as_ptr()
     }
 }
 

@@ -24,19 +24,20 @@
 //! - Dropped contexts are stopped and destroyed by progress. Dropping the engine waits for all of them, for
 //!   [`PATIENCE`] at most; what could not be stopped by then is leaked, never freed while in use.
 
-use crate::context::Member;
 use crate::error::{Error, Refusal, Result};
 use crate::raw::context::Ctx;
 use crate::raw::current;
+use crate::raw::members::Members;
 use crate::raw::pe::{self, Pe};
 use std::any::Any;
 use std::cell::{Cell, RefCell};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::pin::pin;
+use std::ptr;
 use std::rc::Rc;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context as Poller, Poll, Wake, Waker};
 use std::time::{Duration, Instant};
 
@@ -49,7 +50,7 @@ const SPIN: Duration = Duration::from_micros(50);
 /// Steps of a busy engine between two looks at the clock.
 const BETWEEN_CLOCKS: u32 = 64;
 
-/// The longest sleep without a look: not every context of every release can raise events.
+/// How long waiting sleeps at most without a look, unless it was told otherwise.
 const NAP: Duration = Duration::from_millis(100);
 
 /// Drives contexts of any library: `doca_pe`. It stays on its thread, with all that runs on it.
@@ -61,46 +62,25 @@ pub struct ProgressEngine {
 /// The inside of an engine, which its contexts share.
 pub struct Core {
     pe: Pe,
-    members: RefCell<Vec<Place>>,
+    members: Members,
     /// What progress must heed; mostly nothing.
     flags: Cell<Flags>,
+    /// The engine in whose callback this one was entered.
+    pub(crate) outer: Cell<*const Core>,
     panic: RefCell<Option<Box<dyn Any + Send>>>,
+    /// The longest sleep without a look.
+    nap: Cell<Duration>,
 }
 
 bitflags::bitflags! {
     #[derive(Clone, Copy, PartialEq, Eq, Debug)]
     struct Flags: u8 {
-        /// A call is inside DOCA that may run callbacks.
-        const INSIDE = 1;
         /// The descriptor was armed and not cleared yet.
-        const ARMED = 2;
+        const ARMED = 1;
         /// Something is to be done after progress.
-        const MARKED = 4;
+        const MARKED = 2;
         /// The engine was destroyed or leaked.
-        const CLOSED = 8;
-    }
-}
-
-/// A place for a context.
-type Place = Option<(MemberId, Rc<dyn Member>)>;
-
-/// Names a context of an engine in user data: its place, and a serial number that no other context of the process
-/// has.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct MemberId {
-    index: u32,
-    serial: u32,
-}
-
-impl MemberId {
-    pub(crate) const NONE: MemberId = MemberId { index: u32::MAX, serial: 0 };
-
-    pub(crate) fn to_bits(self) -> u64 {
-        u64::from(self.serial) << 32 | u64::from(self.index)
-    }
-
-    pub(crate) fn from_bits(bits: u64) -> Self {
-        MemberId { index: bits as u32, serial: (bits >> 32) as u32 }
+        const CLOSED = 4;
     }
 }
 
@@ -114,9 +94,11 @@ impl ProgressEngine {
     pub fn new() -> Result<Self> {
         let core = Core {
             pe: Pe::new()?,
-            members: RefCell::new(Vec::new()),
+            members: Members::default(),
             flags: Cell::new(Flags::empty()),
+            outer: Cell::new(ptr::null()),
             panic: RefCell::new(None),
+            nap: Cell::new(NAP),
         };
         Ok(ProgressEngine { core: Rc::new(core) })
     }
@@ -150,8 +132,15 @@ impl ProgressEngine {
         })
     }
 
+    /// Sets how long waiting sleeps at most before it looks by itself, 100 milliseconds at first. DOCA wakes it as soon as
+    /// there is work, but not every context of every release can.
+    pub fn set_longest_sleep(&self, time: Duration) {
+        self.core.nap.set(time);
+    }
+
     /// Makes the descriptor readable as soon as there is work, at once if there is some:
-    /// `doca_pe_request_notification`. Progress first until there is nothing to do.
+    /// `doca_pe_request_notification`. Progress first until there is nothing to do. The next progress, of whoever, and
+    /// also inside a wait, clears it again (`doca_pe_clear_notification`): arm before each sleep.
     ///
     /// # Errors
     ///
@@ -237,23 +226,29 @@ impl Drop for ProgressEngine {
 
 impl Core {
     /// One step, and what is to be done after it.
+    #[inline]
     pub fn progress(&self) -> Result<bool> {
-        if !self.flags.get().is_empty() {
-            self.prepare()?;
+        if !self.flags.get().is_empty() || current::is_inside() {
+            return self.progress_heeding();
         }
-        let stepped = self.inside(|| self.pe.progress());
-        Ok(if self.flags.get().is_empty() { stepped } else { self.finish_step() | stepped })
+        Ok(self.step())
     }
 
-    /// Before a step, unless nothing is to be heeded.
+    /// As progress, when there may be something to be heeded before.
     #[cold]
-    fn prepare(&self) -> Result<()> {
+    fn progress_heeding(&self) -> Result<bool> {
         self.require_outside("doca_pe_progress")?;
         if self.has(Flags::ARMED) {
             self.pe.disarm()?;
             self.set(Flags::ARMED, false);
         }
-        Ok(())
+        Ok(self.step())
+    }
+
+    #[inline]
+    fn step(&self) -> bool {
+        let stepped = self.inside(|| self.pe.progress());
+        if self.flags.get().is_empty() { stepped } else { self.finish_step() | stepped }
     }
 
     /// After a step that left something to be done; true if anything was.
@@ -280,16 +275,15 @@ impl Core {
     }
 
     /// Runs a call during which callbacks of this engine's contexts may come.
+    #[inline]
     pub(crate) fn inside<T>(&self, call: impl FnOnce() -> T) -> T {
-        self.set(Flags::INSIDE, true);
-        let result = current::enter(self, call);
-        self.set(Flags::INSIDE, false);
-        result
+        current::enter(self, call)
     }
 
     /// Whether a callback is running.
+    #[inline]
     pub fn is_inside(&self) -> bool {
-        self.has(Flags::INSIDE)
+        current::is_inside() && current::is_inside_of(self)
     }
 
     /// Refuses inside callbacks and after the engine was dropped.
@@ -299,7 +293,7 @@ impl Core {
     /// [`Refusal::InCallback`], [`Refusal::EngineGone`]
     #[inline]
     pub fn require_outside(&self, call: &'static str) -> Result<()> {
-        if self.has(Flags::INSIDE) {
+        if self.is_inside() {
             return Err(Error::refused(call, Refusal::InCallback));
         }
         if self.has(Flags::CLOSED) {
@@ -327,53 +321,21 @@ impl Core {
         self.pe.connect(ctx)
     }
 
-    pub(crate) fn adopt(&self, member: Rc<dyn Member>) -> MemberId {
-        static SERIAL: AtomicU32 = AtomicU32::new(1);
-        let mut members = self.members.borrow_mut();
-        let index = members.iter().position(Option::is_none).unwrap_or_else(|| {
-            members.push(None);
-            members.len() - 1
-        });
-        let id = MemberId { index: index as u32, serial: SERIAL.fetch_add(1, Ordering::Relaxed) };
-        members[index] = Some((id, member));
-        id
-    }
-
-    pub(crate) fn expel(&self, id: MemberId) {
-        let member = self.members.borrow_mut().get_mut(id.index as usize).and_then(Option::take);
-        drop(member);
-    }
-
-    /// The context that user data names.
-    pub(crate) fn member(&self, id: MemberId) -> Option<Rc<dyn Member>> {
-        let members = self.members.borrow();
-        let (own, member) = members.get(id.index as usize)?.as_ref()?;
-        (*own == id).then(|| member.clone())
-    }
-
-    /// The context that user data names, for what neither runs user code nor adds or removes contexts.
-    #[inline]
-    pub(crate) fn with_member<T>(&self, id: MemberId, body: impl FnOnce(&dyn Member) -> T) -> Option<T> {
-        let members = self.members.borrow();
-        let (own, member) = members.get(id.index as usize)?.as_ref()?;
-        (*own == id).then(|| body(&**member))
+    pub(crate) fn members(&self) -> &Members {
+        &self.members
     }
 
     /// Does what callbacks and dropped handles left to be done, children before contexts.
-    pub fn tidy(&self) {
+    pub(crate) fn tidy(&self) {
         self.set(Flags::MARKED, false);
-        let mut index = 0;
-        loop {
-            let next = self.members.borrow().get(index).cloned();
-            let Some(entry) = next else { break };
-            if let Some((id, member)) = entry {
-                member.settle();
-                member.life().pursue(self, &*member);
-                if member.life().is_gone() {
-                    self.expel(id);
-                }
+        let mut place = 0;
+        while let Some((next, id, member)) = self.members.next(place) {
+            place = next;
+            member.settle();
+            member.life().pursue(self, &*member);
+            if member.life().is_gone() {
+                self.members.expel(id);
             }
-            index += 1;
         }
     }
 
@@ -435,7 +397,8 @@ impl Core {
             if now.duration_since(*idle_since.get_or_insert(now)) < SPIN {
                 std::hint::spin_loop();
             } else {
-                self.sleep(deadline.map_or(NAP, |deadline| deadline - now).min(NAP));
+                let nap = self.nap.get();
+                self.sleep(deadline.map_or(nap, |deadline| deadline - now).min(nap));
             }
         }
     }
@@ -454,14 +417,11 @@ impl Core {
             log::warn!("an engine was dropped inside its own callback and is leaked");
             return;
         }
-        let members = || -> Vec<_> { self.members.borrow().iter().flatten().cloned().collect() };
-        for (_, member) in members() {
+        for member in self.members.all() {
             member.life().request_destroy(&*member);
         }
         let deadline = Instant::now() + PATIENCE;
-        let empty = || self.members.borrow().iter().all(Option::is_none);
-        self.tidy();
-        while !empty() && Instant::now() < deadline {
+        while !self.members.is_empty() && Instant::now() < deadline {
             // User code that panics here (a waker, a drop) must not keep the others from being stopped.
             match catch_unwind(AssertUnwindSafe(|| self.progress())) {
                 Ok(Ok(true)) => {}
@@ -476,7 +436,7 @@ impl Core {
                 Err(panic) => log::warn!("a panic while an engine was dropped: {}", text_of(&*panic)),
             }
         }
-        for (_, member) in members() {
+        for member in self.members.all() {
             log::warn!("a context is leaked: {}", member.life().left());
             member.life().give_up();
             std::mem::forget(member);

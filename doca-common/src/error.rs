@@ -9,7 +9,7 @@ use std::fmt;
 pub type Result<T> = std::result::Result<T, Error>;
 
 /// A `doca_error_t`. Codes of later releases are values like any other.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Clone, Copy, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Code(u32);
 
 macro_rules! codes {
@@ -231,11 +231,13 @@ pub struct Error {
 
 impl Error {
     /// What DOCA answered to `call`.
+    #[cold]
     pub fn doca(call: &'static str, code: Code) -> Self {
         Error { call, cause: Cause::Doca(code), context: None }
     }
 
     /// What was refused before `call`.
+    #[cold]
     pub fn refused(call: &'static str, refusal: Refusal) -> Self {
         Error { call, cause: Cause::Refused(refusal), context: None }
     }

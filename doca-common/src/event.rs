@@ -8,6 +8,7 @@
 //!           new(RemotePci, Cpu) ─── export_pci ──> descriptor ──> SyncEvent::import     (the same calls as here)
 //! ```
 
+use crate::buffer::Named;
 use crate::caps::Capability;
 use crate::descriptor::Descriptor;
 use crate::device::Device;
@@ -231,8 +232,9 @@ impl RemoteEvent {
     }
 
     /// In C, for library crates. A task that has it keeps a clone until it is done.
-    pub fn as_raw(&self) -> *mut doca_sys::doca_sync_event_remote_net {
-        self.0.as_ptr()
+    #[inline]
+    pub fn named(&self) -> Named<doca_sys::doca_sync_event_remote_net> {
+        self.0.named()
     }
 }
 

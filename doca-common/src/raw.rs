@@ -11,6 +11,7 @@ pub mod foreign;
 pub(crate) mod inventory;
 pub(crate) mod log;
 pub mod map;
+pub(crate) mod members;
 pub(crate) mod memfd;
 pub(crate) mod pe;
 pub(crate) mod remote;
@@ -21,6 +22,7 @@ pub(crate) mod version;
 use crate::error::{Code, Error, Result};
 
 /// Turns what a C function returned into a result.
+#[inline]
 pub fn check(call: &'static str, code: doca_sys::doca_error_t) -> Result<()> {
     match Code::from_raw(code.0) {
         Code::SUCCESS => Ok(()),
@@ -39,11 +41,13 @@ macro_rules! call {
 }
 
 /// Eight bytes of user data that hold a number.
+#[inline]
 pub fn number(value: u64) -> doca_sys::doca_data {
     doca_sys::doca_data { u64_: value }
 }
 
 /// The number in user data.
+#[inline]
 pub fn as_number(data: doca_sys::doca_data) -> u64 {
     // SAFETY: any eight bytes are a u64, and both members of the union have eight.
     unsafe { data.u64_ }

@@ -1,6 +1,7 @@
 //! Memory of a peer, as RDMA tasks name it. It is no local memory: there are no bytes to look at here, only ranges
 //! and cells that a task reads, writes or changes over there.
 
+use crate::buffer::Named;
 use crate::device::Device;
 use crate::error::{Error, Refusal, Result};
 use crate::raw::remote::{RemotePiece, RemoteRegion};
@@ -92,6 +93,7 @@ pub struct RemoteBuffer(Arc<RemotePiece>);
 
 impl RemoteBuffer {
     /// Bytes in the range.
+    #[inline]
     pub fn len(&self) -> usize {
         self.0.len()
     }
@@ -122,13 +124,15 @@ impl RemoteBuffer {
     }
 
     /// The device that the memory was imported for.
+    #[inline]
     pub fn device(&self) -> &Device {
         self.0.region().device()
     }
 
     /// In C, for library crates: its data is the range. A task that has it keeps a clone until it is done.
-    pub fn as_raw(&self) -> *mut doca_sys::doca_buf {
-        self.0.as_ptr()
+    #[inline]
+    pub fn named(&self) -> Named<doca_sys::doca_buf> {
+        self.0.named()
     }
 }
 
@@ -144,6 +148,7 @@ pub struct RemoteCell(RemoteBuffer);
 
 impl RemoteCell {
     /// The same bytes as a range, for reads and writes.
+    #[inline]
     pub fn as_buffer(&self) -> &RemoteBuffer {
         &self.0
     }

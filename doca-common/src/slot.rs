@@ -7,263 +7,269 @@
 //! ```text
 //!        launch           complete          take
 //! Free ──────────> Flying ──────────> Done ───────> Free
-//!   ^                │ cancel           │ nobody waits
-//!   └────────────────┴──────────────────┘ (after progress)
+//!   ^                                   │ nobody waits
+//!   └───────────────────────────────────┘ (after progress)
 //! ```
+//!
+//! All of it is made of cells, so that a completion is a few stores. Nothing here runs user code: loads and wakers
+//! are handed out to be dropped or woken elsewhere.
 
+use std::cell::Cell;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::task::Waker;
 
-/// Names one operation: index and generation of its slot, as user data carries them.
+/// Names one operation: the place of its slot, and how often that had been used before.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Token {
-    /// Place in the slab.
-    pub index: u32,
-    /// How often the place had been used before.
-    pub generation: u32,
+    index: u32,
+    generation: u32,
 }
 
 impl Token {
     /// Names no operation.
     pub const NONE: Token = Token { index: u32::MAX, generation: u32::MAX };
-
-    /// As eight bytes of user data.
-    pub fn to_bits(self) -> u64 {
-        u64::from(self.generation) << 32 | u64::from(self.index)
-    }
-
-    /// From eight bytes of user data.
-    pub fn from_bits(bits: u64) -> Self {
-        Token { index: bits as u32, generation: (bits >> 32) as u32 }
-    }
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Phase {
     Free,
     Flying,
+    /// In flight, and something is to be done when it came back: somebody waits, or nobody wants it any more.
+    Heeded,
     Done,
-    /// Taken while it was queued for after progress.
+    /// Done, and in the list for after progress.
+    Queued,
+    /// Taken while it was in the list for after progress.
     Spent,
 }
 
-#[derive(Debug)]
-struct Slot<L, O> {
-    generation: u32,
-    phase: Phase,
-    /// Whether it is in the list for after progress.
-    queued: bool,
+struct Slot<L, S> {
+    phase: Cell<Phase>,
     /// Whether its handle was dropped.
-    detached: bool,
+    detached: Cell<bool>,
     pool: u16,
+    generation: Cell<u32>,
     /// Next in the free list of its pool, or in the list for after progress.
-    next: u32,
-    load: L,
-    outcome: O,
-    waker: Option<Waker>,
+    next: Cell<u32>,
+    load: Cell<L>,
+    waker: Cell<Option<Waker>>,
+    side: S,
 }
 
 const END: u32 = u32::MAX;
 
-/// Operations with what they have in flight (`L`) and how they ended (`O`).
-#[derive(Debug)]
-pub struct Slab<L, O> {
-    slots: Box<[Slot<L, O>]>,
+/// Operations with what they have in flight (`L`), and what the library keeps in each slot beside it (`S`): its C
+/// task, how it ended.
+pub struct Slab<L, S> {
+    slots: Box<[Slot<L, S>]>,
     /// First free slot of each pool.
-    free: Box<[u32]>,
+    free: Box<[Cell<u32>]>,
     /// First slot in the list for after progress.
-    queue: u32,
+    queue: Cell<u32>,
+    /// No other slab of the process has it, so a completion that was meant for another one is recognised.
+    serial: u32,
 }
 
 /// What is to be done after progress.
-#[derive(Debug)]
-pub enum After<L> {
+pub enum After<'a, L, S> {
     /// Somebody waits.
     Wake(Waker),
     /// Nobody wants what came back.
     Drop {
-        /// Its place in the slab.
-        index: u32,
         /// What it is.
         load: L,
+        /// What is kept beside it.
+        side: &'a S,
     },
 }
 
-impl<L: Default, O: Default + Copy> Slab<L, O> {
+/// A slot that the next operation of a pool will have. Nothing happened to it yet.
+pub struct Vacant<'a, L, S> {
+    slab: &'a Slab<L, S>,
+    slot: &'a Slot<L, S>,
+    index: u32,
+}
+
+impl<'a, L, S> Vacant<'a, L, S> {
+    /// What is kept in the slot.
+    #[inline]
+    pub fn side(&self) -> &'a S {
+        &self.slot.side
+    }
+
+    /// What the user data of the slot's C task is to be, once and for all: [`Slab::complete`] finds the slot by it.
+    pub fn address(&self) -> u64 {
+        u64::from(self.slab.serial) << 32 | u64::from(self.index)
+    }
+
+    /// Takes the slot for an operation that is in flight now, with its load.
+    #[inline]
+    pub fn launch(self, load: L) -> Token {
+        let slot = self.slot;
+        self.slab.free[usize::from(slot.pool)].set(slot.next.get());
+        slot.phase.set(Phase::Flying);
+        // What was there is the empty load, so dropping it would only cost time.
+        std::mem::forget(slot.load.replace(load));
+        Token { index: self.index, generation: slot.generation.get() }
+    }
+}
+
+impl<L: Default, S: Default> Slab<L, S> {
     /// A slab with a pool of each of these sizes.
     pub fn new(pools: &[u32]) -> Self {
+        static SERIAL: AtomicU32 = AtomicU32::new(1);
         let slot = |pool: usize| Slot {
-            generation: 0,
-            phase: Phase::Free,
-            queued: false,
-            detached: false,
+            phase: Cell::new(Phase::Free),
+            detached: Cell::new(false),
             pool: pool as u16,
-            next: END,
-            load: L::default(),
-            outcome: O::default(),
-            waker: None,
+            generation: Cell::new(0),
+            next: Cell::new(END),
+            load: Cell::default(),
+            waker: Cell::new(None),
+            side: S::default(),
         };
         let sizes = pools.iter().enumerate();
-        let mut slots: Box<[_]> =
+        let slots: Box<[_]> =
             sizes.flat_map(|(pool, &size)| (0..size).map(move |_| pool)).map(slot).collect();
-        let mut free = vec![END; pools.len()].into_boxed_slice();
-        for index in (0..slots.len()).rev() {
-            let first = &mut free[usize::from(slots[index].pool)];
-            slots[index].next = std::mem::replace(first, index as u32);
+        let free: Box<[_]> = pools.iter().map(|_| Cell::new(END)).collect();
+        for (index, slot) in slots.iter().enumerate().rev() {
+            slot.next.set(free[usize::from(slot.pool)].replace(index as u32));
         }
-        Slab { slots, free, queue: END }
+        Slab { slots, free, queue: Cell::new(END), serial: SERIAL.fetch_add(1, Ordering::Relaxed) }
     }
 
-    /// Number of slots.
-    pub fn len(&self) -> usize {
-        self.slots.len()
+    /// The slot of the next operation of a pool, if one is free.
+    #[inline]
+    pub fn vacant(&self, pool: usize) -> Option<Vacant<'_, L, S>> {
+        let index = self.free[pool].get();
+        let slot = self.slots.get(index as usize)?;
+        Some(Vacant { slab: self, slot, index })
     }
 
-    /// Whether there is no slot.
-    pub fn is_empty(&self) -> bool {
-        self.slots.is_empty()
-    }
-
-    /// Puts a load into a free slot of a pool and takes it for in flight, after `look` has seen it where it will
-    /// stay. Gives the load back if the pool has no free slot.
-    ///
-    /// # Errors
-    ///
-    /// The load.
-    pub fn launch<R>(
-        &mut self,
-        pool: usize,
-        load: L,
-        look: impl FnOnce(&mut L) -> R,
-    ) -> Result<(Token, R), L> {
-        let index = self.free[pool];
-        let Some(slot) = self.slots.get_mut(index as usize) else { return Err(load) };
-        self.free[pool] = slot.next;
-        slot.phase = Phase::Flying;
-        slot.detached = false;
-        // What was there is the empty load, so dropping it would only cost time.
-        std::mem::forget(std::mem::replace(&mut slot.load, load));
-        Ok((Token { index, generation: slot.generation }, look(&mut slot.load)))
-    }
-
-    /// Gives a slot back that did not go into flight after all, with its load.
-    pub fn cancel(&mut self, token: Token) -> Option<L> {
-        let slot = self.slot(token, Phase::Flying)?;
-        let load = std::mem::take(&mut slot.load);
-        self.release(token.index);
-        Some(load)
-    }
-
-    /// Records how a flight ended, after `note` has seen its load. Gives `None` for a stale token, otherwise whether
-    /// something is to be done after progress.
-    pub fn complete(&mut self, token: Token, outcome: O, note: impl FnOnce(&mut L)) -> Option<bool> {
-        let queue = self.queue;
-        let slot = self.slot(token, Phase::Flying)?;
-        slot.phase = Phase::Done;
-        slot.outcome = outcome;
-        note(&mut slot.load);
-        let after = slot.detached || slot.waker.is_some();
-        if after {
-            slot.queued = true;
-            slot.next = queue;
-            self.queue = token.index;
+    /// Records that an operation came back, after `note` has recorded how. Gives `None` for what is not in flight,
+    /// otherwise whether something is to be done after progress.
+    #[inline]
+    pub fn complete(&self, address: u64, note: impl FnOnce(&S)) -> Option<bool> {
+        let index = address as u32;
+        let slot = self.slots.get(index as usize).filter(|_| (address >> 32) as u32 == self.serial)?;
+        let phase = slot.phase.get();
+        if phase != Phase::Flying && phase != Phase::Heeded {
+            return None;
         }
-        Some(after)
+        note(&slot.side);
+        if phase == Phase::Flying {
+            slot.phase.set(Phase::Done);
+            return Some(false);
+        }
+        slot.phase.set(Phase::Queued);
+        slot.next.set(self.queue.replace(index));
+        Some(true)
     }
 
-    /// Whether the outcome is there. A stale token counts as done: there is nothing to wait for.
+    /// Whether the operation came back. A stale token counts as done: there is nothing to wait for.
     pub fn is_done(&self, token: Token) -> bool {
         match self.slots.get(token.index as usize) {
-            Some(slot) if slot.generation == token.generation => slot.phase == Phase::Done,
+            Some(slot) if slot.generation.get() == token.generation => {
+                matches!(slot.phase.get(), Phase::Done | Phase::Queued)
+            }
             _ => true,
         }
     }
 
-    /// Takes what came back, once.
-    pub fn take(&mut self, token: Token) -> Option<(L, O)> {
-        let slot = self.slot(token, Phase::Done)?;
-        let result = (std::mem::take(&mut slot.load), slot.outcome);
-        if slot.queued {
-            // The list still names the slot, which is freed when it comes by.
-            slot.phase = Phase::Spent;
-            slot.waker = None;
-            slot.generation = slot.generation.wrapping_add(1);
-        } else {
-            self.release(token.index);
+    /// Takes what came back, once. What is kept beside it says how, until the slot is used again.
+    #[inline]
+    pub fn take(&self, token: Token) -> Option<(L, &S)> {
+        let slot = self.slots.get(token.index as usize)?;
+        if slot.generation.get() != token.generation {
+            return None;
         }
-        Some(result)
+        match slot.phase.get() {
+            Phase::Done => self.release(slot, token.index),
+            // The list still names the slot, which is freed when it comes by.
+            Phase::Queued => {
+                slot.phase.set(Phase::Spent);
+                slot.generation.set(token.generation.wrapping_add(1));
+            }
+            _ => return None,
+        }
+        Some((slot.load.take(), &slot.side))
     }
 
     /// Wants to be woken when the outcome is there. Gives a waker that is no longer needed.
-    pub fn watch(&mut self, token: Token, waker: Waker) -> Option<Waker> {
-        match self.slot(token, Phase::Flying) {
-            Some(slot) => slot.waker.replace(waker),
-            None => Some(waker),
+    pub fn watch(&self, token: Token, waker: Waker) -> Option<Waker> {
+        match self.slot(token) {
+            Some(slot) if is_flying(slot) => {
+                slot.phase.set(Phase::Heeded);
+                slot.waker.replace(Some(waker))
+            }
+            _ => Some(waker),
         }
     }
 
-    /// Notes that nobody waits for the outcome any more. Gives what came back if it is there already, and the
-    /// waker.
-    pub fn detach(&mut self, token: Token) -> (Option<L>, Option<Waker>) {
-        let Some(slot) = self.slots.get_mut(token.index as usize) else { return (None, None) };
-        if slot.generation != token.generation {
-            return (None, None);
+    /// Notes that nobody waits for the outcome any more. Gives what came back if it is there already, and a waker
+    /// that is no longer needed.
+    pub fn detach(&self, token: Token) -> (Option<(L, &S)>, Option<Waker>) {
+        let Some(slot) = self.slot(token) else { return (None, None) };
+        let waker = slot.waker.take();
+        if is_flying(slot) {
+            slot.phase.set(Phase::Heeded);
+            slot.detached.set(true);
+            return (None, waker);
         }
-        match slot.phase {
-            Phase::Flying => {
-                slot.detached = true;
-                (None, slot.waker.take())
-            }
-            Phase::Done => (self.take(token).map(|(load, _)| load), None),
-            Phase::Free | Phase::Spent => (None, None),
-        }
+        (self.take(token), waker)
     }
 
     /// The next thing to do after progress.
-    pub fn after(&mut self) -> Option<After<L>> {
+    pub fn after(&self) -> Option<After<'_, L, S>> {
         loop {
-            let index = self.queue;
-            let slot = self.slots.get_mut(index as usize)?;
-            self.queue = slot.next;
-            slot.queued = false;
-            if slot.phase == Phase::Spent {
-                self.link(index);
-            } else if slot.detached {
-                let load = std::mem::take(&mut slot.load);
-                self.release(index);
-                return Some(After::Drop { index, load });
-            } else if let Some(waker) = slot.waker.take() {
-                return Some(After::Wake(waker));
+            let index = self.queue.get();
+            let slot = self.slots.get(index as usize)?;
+            self.queue.set(slot.next.get());
+            let waker = slot.waker.take();
+            if slot.phase.get() == Phase::Spent {
+                // The generation went up when it was taken.
+                self.link(slot, index);
+                // Nobody waits any more, but dropping a waker is for others to do.
+                if let Some(waker) = waker {
+                    return Some(After::Wake(waker));
+                }
+            } else if slot.detached.replace(false) {
+                let load = slot.load.take();
+                self.release(slot, index);
+                return Some(After::Drop { load, side: &slot.side });
+            } else {
+                slot.phase.set(Phase::Done);
+                if let Some(waker) = waker {
+                    return Some(After::Wake(waker));
+                }
             }
         }
     }
 
-    /// Slots that are neither free nor done.
-    pub fn in_flight(&self) -> usize {
-        self.slots.iter().filter(|slot| slot.phase == Phase::Flying).count()
+    /// What is kept in all slots, each with whether its operation is in flight.
+    pub fn sides(&self) -> impl Iterator<Item = (&S, bool)> {
+        self.slots.iter().map(|slot| (&slot.side, is_flying(slot)))
     }
 
-    /// Whether the operation in this slot is in flight.
-    pub fn is_flying(&self, index: usize) -> bool {
-        self.slots.get(index).is_some_and(|slot| slot.phase == Phase::Flying)
+    fn slot(&self, token: Token) -> Option<&Slot<L, S>> {
+        self.slots.get(token.index as usize).filter(|slot| slot.generation.get() == token.generation)
     }
 
-    fn slot(&mut self, token: Token, phase: Phase) -> Option<&mut Slot<L, O>> {
-        let slot = self.slots.get_mut(token.index as usize)?;
-        (slot.generation == token.generation && slot.phase == phase).then_some(slot)
+    #[inline]
+    fn release(&self, slot: &Slot<L, S>, index: u32) {
+        slot.generation.set(slot.generation.get().wrapping_add(1));
+        self.link(slot, index);
     }
 
-    fn release(&mut self, index: u32) {
-        let slot = &mut self.slots[index as usize];
-        slot.generation = slot.generation.wrapping_add(1);
-        slot.waker = None;
-        self.link(index);
+    #[inline]
+    fn link(&self, slot: &Slot<L, S>, index: u32) {
+        slot.phase.set(Phase::Free);
+        slot.next.set(self.free[usize::from(slot.pool)].replace(index));
     }
+}
 
-    fn link(&mut self, index: u32) {
-        let slot = &mut self.slots[index as usize];
-        slot.phase = Phase::Free;
-        slot.next = std::mem::replace(&mut self.free[usize::from(slot.pool)], index);
-    }
+fn is_flying<L, S>(slot: &Slot<L, S>) -> bool {
+    matches!(slot.phase.get(), Phase::Flying | Phase::Heeded)
 }
 
 #[cfg(test)]
@@ -280,74 +286,123 @@ mod tests {
         }
     }
 
-    type Small = Slab<Option<Rc<()>>, u32>;
+    type Small = Slab<Option<Rc<()>>, Cell<u32>>;
 
-    /// Launches a load and gives its token.
-    fn launch(slab: &mut Small, pool: usize, load: Option<Rc<()>>) -> Option<Token> {
-        slab.launch(pool, load, |_| ()).ok().map(|(token, ())| token)
+    /// Launches a load; gives its token, and what its completion names.
+    fn launch(slab: &Small, pool: usize, load: Option<Rc<()>>) -> Option<(Token, u64)> {
+        let vacant = slab.vacant(pool)?;
+        let address = vacant.address();
+        Some((vacant.launch(load), address))
+    }
+
+    fn complete(slab: &Small, address: u64, outcome: u32) -> Option<bool> {
+        slab.complete(address, |side| side.set(outcome))
+    }
+
+    /// Takes an outcome.
+    fn take(slab: &Small, token: Token) -> Option<u32> {
+        slab.take(token).map(|(_, side)| side.get())
     }
 
     #[test]
     fn a_pool_has_its_size_and_others_do_not_help() {
-        let mut slab = Small::new(&[2, 0, 3]);
-        assert!(launch(&mut slab, 1, None).is_none());
-        let held: Vec<_> = (0..2).map(|_| launch(&mut slab, 0, None).unwrap()).collect();
-        assert!(launch(&mut slab, 0, None).is_none());
-        assert!(slab.cancel(held[1]).is_some());
-        assert_eq!(launch(&mut slab, 0, None).unwrap().index, held[1].index);
-        assert_eq!((0..4).filter_map(|_| launch(&mut slab, 2, None)).count(), 3);
+        let slab = Small::new(&[2, 0, 3]);
+        assert!(launch(&slab, 1, None).is_none());
+        let held: Vec<_> = (0..2).map(|_| launch(&slab, 0, None).unwrap()).collect();
+        assert!(launch(&slab, 0, None).is_none());
+        assert_eq!(complete(&slab, held[1].1, 0), Some(false));
+        assert!(launch(&slab, 0, None).is_none(), "not taken yet");
+        assert!(slab.take(held[1].0).is_some());
+        assert_eq!(launch(&slab, 0, None).unwrap().1, held[1].1);
+        assert_eq!((0..4).filter_map(|_| launch(&slab, 2, None)).count(), 3);
+    }
+
+    #[test]
+    fn a_slot_that_was_looked_at_is_still_vacant() {
+        let slab = Small::new(&[1]);
+        let address = slab.vacant(0).unwrap().address();
+        assert_eq!(complete(&slab, address, 1), None, "not in flight");
+        assert_eq!(launch(&slab, 0, None).unwrap().1, address);
     }
 
     #[test]
     fn stale_tokens_change_nothing() {
-        let mut slab = Small::new(&[1]);
-        let token = launch(&mut slab, 0, None).unwrap();
-        assert_eq!(slab.complete(token, 1, |_| ()), Some(false));
-        assert_eq!(slab.complete(token, 2, |_| ()), None, "twice");
-        assert_eq!(slab.take(token).unwrap().1, 1);
+        let slab = Small::new(&[1]);
+        let (token, address) = launch(&slab, 0, None).unwrap();
+        assert_eq!(complete(&slab, address, 1), Some(false));
+        assert_eq!(complete(&slab, address, 2), None, "twice");
+        assert_eq!(take(&slab, token), Some(1));
         assert!(slab.take(token).is_none());
-        assert_eq!(slab.complete(token, 1, |_| ()), None, "not in flight");
-        let next = launch(&mut slab, 0, None).unwrap();
-        assert_eq!((next.index, slab.complete(token, 3, |_| ())), (token.index, None));
+        assert_eq!(complete(&slab, address, 1), None, "not in flight");
+        let (next, _) = launch(&slab, 0, None).unwrap();
         assert!(slab.is_done(token) && !slab.is_done(next));
+        assert!(slab.detach(token).0.is_none());
+        assert_eq!(complete(&slab, address, 4), Some(false), "the next one was not detached");
+    }
+
+    #[test]
+    fn a_completion_of_another_slab_changes_nothing() {
+        let (before, after) = (Small::new(&[1]), Small::new(&[1]));
+        let address = launch(&before, 0, None).unwrap().1;
+        let (token, _) = launch(&after, 0, None).unwrap();
+        assert_eq!(complete(&after, address, 1), None);
+        assert!(!after.is_done(token));
+        assert_eq!(complete(&after, u64::MAX, 1), None);
     }
 
     #[test]
     fn a_dropped_handle_keeps_its_load_until_it_came_back() {
-        let mut slab = Small::new(&[1]);
+        let slab = Small::new(&[1]);
         let load = Rc::new(());
-        let token = launch(&mut slab, 0, Some(load.clone())).unwrap();
+        let (token, address) = launch(&slab, 0, Some(load.clone())).unwrap();
         assert!(slab.detach(token).0.is_none());
         assert_eq!(Rc::strong_count(&load), 2);
-        assert!(launch(&mut slab, 0, None).is_none());
-        assert_eq!(slab.complete(token, 0, |_| ()), Some(true));
+        assert!(launch(&slab, 0, None).is_none());
+        assert_eq!(complete(&slab, address, 0), Some(true));
         assert_eq!(Rc::strong_count(&load), 2, "callbacks drop nothing");
         let Some(After::Drop { load: back, .. }) = slab.after() else { panic!("nothing to drop") };
         drop(back);
         assert_eq!(Rc::strong_count(&load), 1);
-        assert!(slab.after().is_none() && launch(&mut slab, 0, None).is_some());
+        assert!(slab.after().is_none());
+        let (token, address) = launch(&slab, 0, None).unwrap();
+        assert_eq!(complete(&slab, address, 0), Some(false), "wanted again");
+        assert!(slab.take(token).is_some());
     }
 
     #[test]
-    fn a_result_taken_before_its_waker_ran_is_queued_no_longer() {
-        let (mut slab, count) = (Small::new(&[2]), Arc::new(Count(AtomicUsize::new(0))));
-        let token = launch(&mut slab, 0, None).unwrap();
-        assert!(slab.watch(token, count.clone().into()).is_none());
-        assert_eq!(slab.complete(token, 5, |_| ()), Some(true));
-        assert_eq!(slab.take(token).unwrap().1, 5);
-        let other = launch(&mut slab, 0, None).unwrap();
-        assert_ne!(other.index, token.index, "still in the list");
+    fn a_dropped_handle_gives_back_what_was_there_already() {
+        let (slab, count) = (Small::new(&[1]), Arc::new(Count(AtomicUsize::new(0))));
+        let load = Rc::new(());
+        let (token, address) = launch(&slab, 0, Some(load.clone())).unwrap();
+        slab.watch(token, count.clone().into());
+        assert_eq!(complete(&slab, address, 0), Some(true));
+        let (back, waker) = slab.detach(token);
+        assert!(back.is_some() && waker.is_some(), "before the list came by");
         assert!(slab.after().is_none());
-        assert_eq!(launch(&mut slab, 0, None).unwrap().index, token.index);
+        assert!(launch(&slab, 0, None).is_some());
         assert_eq!(count.0.load(Ordering::Relaxed), 0);
     }
 
     #[test]
+    fn a_result_taken_before_its_waker_ran_frees_its_slot_when_the_list_comes_by() {
+        let (slab, count) = (Small::new(&[2]), Arc::new(Count(AtomicUsize::new(0))));
+        let (token, address) = launch(&slab, 0, None).unwrap();
+        assert!(slab.watch(token, count.clone().into()).is_none());
+        assert_eq!(complete(&slab, address, 5), Some(true));
+        assert_eq!(take(&slab, token), Some(5));
+        let other = launch(&slab, 0, None).unwrap();
+        assert_ne!(other.1, address, "still in the list");
+        assert!(matches!(slab.after(), Some(After::Wake(_))), "its waker leaves the slab");
+        assert!(slab.after().is_none());
+        assert_eq!(launch(&slab, 0, None).unwrap().1, address);
+    }
+
+    #[test]
     fn wakes_after_progress() {
-        let (mut slab, count) = (Small::new(&[1]), Arc::new(Count(AtomicUsize::new(0))));
-        let token = launch(&mut slab, 0, None).unwrap();
+        let (slab, count) = (Small::new(&[1]), Arc::new(Count(AtomicUsize::new(0))));
+        let (token, address) = launch(&slab, 0, None).unwrap();
         slab.watch(token, count.clone().into());
-        slab.complete(token, 0, |_| ());
+        complete(&slab, address, 0);
         let Some(After::Wake(waker)) = slab.after() else { panic!("nobody to wake") };
         waker.wake();
         assert_eq!(count.0.load(Ordering::Relaxed), 1);

@@ -10,8 +10,9 @@ pub use crate::raw::bridge::CmId;
 pub use bridge::{Accepted, Bridging};
 pub use cm::{Connecting, Decision, Listener, Request};
 pub use export::Exported;
-pub(crate) use table::Table;
+pub(crate) use table::{Door, Table};
 
+use crate::raw::connection::Link;
 use crate::run::Run;
 use doca_common::{Error, Refusal, Result};
 use std::fmt;
@@ -36,6 +37,12 @@ impl ConnectionId {
 
     pub(crate) fn from_bits(bits: u64) -> Self {
         ConnectionId { index: bits as u32, generation: (bits >> 32) as u32 }
+    }
+}
+
+impl Default for ConnectionId {
+    fn default() -> Self {
+        ConnectionId::UNKNOWN
     }
 }
 
@@ -85,12 +92,13 @@ pub struct ConnectionEvent {
 /// Unread events are kept, so read them or drop this.
 pub struct Events {
     run: Rc<Run>,
+    record: u64,
 }
 
 impl Events {
     pub(crate) fn new(run: Rc<Run>) -> Self {
-        run.table().borrow_mut().record(true);
-        Events { run }
+        let record = run.table().borrow_mut().begin_record();
+        Events { run, record }
     }
 }
 
@@ -99,13 +107,13 @@ impl Iterator for Events {
 
     /// The next event that was not read yet; more may come after progress.
     fn next(&mut self) -> Option<ConnectionEvent> {
-        self.run.table().borrow_mut().next_event()
+        self.run.table().borrow_mut().next_event(self.record)
     }
 }
 
 impl Drop for Events {
     fn drop(&mut self) {
-        self.run.table().borrow_mut().record(false);
+        self.run.table().borrow_mut().end_record(self.record);
     }
 }
 
@@ -184,14 +192,17 @@ impl fmt::Debug for Hold {
 #[derive(Debug)]
 pub struct Connection {
     hold: Hold,
+    door: Door,
 }
 
 impl Connection {
     pub(crate) fn new(hold: Hold) -> Self {
-        Connection { hold }
+        let door = hold.run.table().borrow().door(hold.id);
+        Connection { hold, door }
     }
 
     /// Its name; receives say it.
+    #[inline]
     pub fn id(&self) -> ConnectionId {
         self.hold.id
     }
@@ -254,33 +265,59 @@ impl Connection {
         self.hold.until(ConnectionState::is_over).await;
     }
 
-    /// Refuses unless it is a connection of `run`.
-    pub(crate) fn require_of(&self, run: &Rc<Run>) -> Result<()> {
-        if Rc::ptr_eq(&self.hold.run, run) {
-            return Ok(());
+    /// The C connection, if it is one of `run` and tasks can be submitted on it now.
+    #[inline]
+    pub(crate) fn open_in(&self, run: &Run) -> Option<Open> {
+        if std::ptr::eq(&*self.hold.run, run) && run.is_running() {
+            self.door.link().map(|link| Open { link, id: self.hold.id })
+        } else {
+            None
         }
-        let same = std::ptr::eq(self.hold.run.instance(), run.instance());
-        Err(Error::refused("doca_task_submit", if same { Refusal::Stale } else { Refusal::OtherContext }))
     }
+
+    /// Why not.
+    #[cold]
+    pub(crate) fn why_not_open_in(&self, run: &Run) -> Error {
+        const CALL: &str = "doca_task_submit";
+        if let Err(error) = run.require_running(CALL) {
+            return error;
+        }
+        let refusal = if std::ptr::eq(&*self.hold.run, run) {
+            Refusal::NotConnected
+        } else if std::ptr::eq(self.hold.run.instance(), run.instance()) {
+            Refusal::Stale
+        } else {
+            Refusal::OtherContext
+        };
+        Error::refused(CALL, refusal)
+    }
+}
+
+/// A connection that a task can be submitted on now.
+#[derive(Clone, Copy)]
+pub(crate) struct Open {
+    pub(crate) link: Link,
+    pub(crate) id: ConnectionId,
 }
 
 impl Run {
     /// Ends a connection if it is not over. With RDMA CM the confirmation comes by progress.
     pub(crate) fn disconnect(&self, id: ConnectionId) -> Result<()> {
-        let Some(link) = self.table().borrow_mut().begin_disconnect(id) else { return Ok(()) };
-        if self.is_over() {
-            return Ok(());
+        let Some(link) = self.table().borrow().open_link(id) else { return Ok(()) };
+        if !self.is_over() {
+            link.disconnect()?;
         }
-        let result = link.disconnect();
+        self.table().borrow_mut().ended(id);
         if let Some(core) = self.core() {
             core.mark();
         }
-        result
+        Ok(())
     }
 
     /// After progress: wakes who waits for a connection, and ends those that nobody holds.
     pub(crate) fn settle_connections(&self) {
-        for waker in self.table().borrow_mut().take_awake() {
+        let awake = self.table().borrow_mut().take_awake();
+        for waker in awake {
             waker.wake();
         }
         if !self.table().borrow_mut().take_dirty() {
@@ -296,11 +333,13 @@ impl Run {
             }
         }
         let mut index = 0;
+        self.lingering().set(false);
         loop {
-            let next = self.table().borrow_mut().abandoned(&mut index);
+            let next = self.table().borrow_mut().abandoned(&mut index, self);
             let Some(id) = next else { break };
             if let Err(error) = self.disconnect(id) {
                 log::debug!("{error}");
+                index += 1;
             }
         }
     }

@@ -97,11 +97,8 @@ impl Instance {
         self.run.borrow().clone()
     }
 
-    /// Calls `body` with the run that is going on. It must not end or begin a run.
-    pub(crate) fn with_run(&self, body: impl FnOnce(&Rc<Run>)) {
-        if let Some(run) = &*self.run.borrow() {
-            body(run);
-        }
+    pub(crate) fn run_cell(&self) -> &RefCell<Option<Rc<Run>>> {
+        &self.run
     }
 
     pub(crate) fn begin(&self, run: Rc<Run>) {

@@ -3,30 +3,16 @@
 
 use crate::connection::{ConnectionId, Table};
 use crate::instance::Instance;
-use crate::task::Task;
 use crate::values::Opcode;
-use doca_common::buffer::Load;
-use doca_common::context::{Lifecycle, Member, State};
+use doca_common::buffer::{Load, Payload};
+use doca_common::context::{Lifecycle, Member};
 use doca_common::engine::Core;
-use doca_common::raw::task::Tasks;
-use doca_common::slot::{After, Slab, Token};
+use doca_common::raw::task::Kept;
+use doca_common::slot::{After, Slab, Vacant};
 use doca_common::{Access, Code, Error, Refusal, RemoteBuffer, RemoteEvent, Result};
 use std::cell::{Cell, RefCell};
 use std::fmt;
 use std::rc::Rc;
-
-/// What a task did to the buffer it had.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Arrival {
-    /// Nothing: it was a source.
-    None,
-    /// Filled it from the start.
-    Message,
-    /// Put 8 bytes at the start.
-    Word,
-    /// Nobody says.
-    Unknown,
-}
 
 /// What a task does with its local buffer.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -42,71 +28,56 @@ pub(crate) enum Role {
 }
 
 /// What a task names at the peer, and keeps until it is done.
-#[derive(Debug, Default)]
-pub(crate) enum Target {
+#[derive(Default)]
+pub enum Target {
     #[default]
     None,
     Memory(#[expect(dead_code, reason = "only kept")] RemoteBuffer),
     Event(#[expect(dead_code, reason = "only kept")] RemoteEvent),
 }
 
-/// How a task ended.
-#[derive(Clone, Copy, Debug)]
-pub struct Outcome {
-    pub(crate) arrival: Arrival,
-    pub(crate) code: Code,
-    pub(crate) len: u32,
-    pub(crate) immediate: u32,
-    pub(crate) opcode: Opcode,
-    pub(crate) connection: ConnectionId,
+/// What is kept in the slot of a task, beside its local buffer.
+#[derive(Default)]
+pub struct Flight {
+    /// The C task, and what it was last told: its connection, and what stands in its fields.
+    pub(crate) task: Kept,
+    pub(crate) on: Cell<ConnectionId>,
+    pub(crate) told: [Cell<u64>; FIELDS],
+    /// What it names at the peer.
+    pub(crate) target: Cell<Target>,
+    /// How it ended. The rest is there if the task is of a kind that has it, and succeeded.
+    pub(crate) code: Cell<Code>,
+    pub(crate) len: Cell<u32>,
+    pub(crate) immediate: Cell<u32>,
+    pub(crate) opcode: Cell<Opcode>,
+    pub(crate) from: Cell<ConnectionId>,
 }
 
-impl Default for Outcome {
-    fn default() -> Self {
-        Outcome {
-            arrival: Arrival::None,
-            code: Code::SUCCESS,
-            len: 0,
-            immediate: 0,
-            opcode: Opcode::SEND,
-            connection: ConnectionId::UNKNOWN,
-        }
-    }
-}
+/// The most fields that a kind of task has.
+pub(crate) const FIELDS: usize = 4;
 
-impl Outcome {
-    pub(crate) fn failed(code: Code) -> Self {
-        Outcome { code, ..Outcome::default() }
-    }
-}
+/// The slab of a run, and a free place in it.
+pub(crate) type Flights = Slab<Load, Flight>;
+pub(crate) type Place<'a> = Vacant<'a, Load, Flight>;
 
 /// The state of a run.
 pub(crate) struct Run {
     instance: Rc<Instance>,
-    slab: RefCell<Slab<Load, Outcome>>,
-    tasks: Tasks,
-    /// The connection that the task of each slot is on.
-    on: Box<[Cell<ConnectionId>]>,
-    /// What the task of each slot names at the peer.
-    targets: Box<[Cell<Target>]>,
+    slab: Flights,
     table: RefCell<Table>,
+    /// Whether a connection that nobody holds waits for its tasks.
+    lingering: Cell<bool>,
     over: Cell<bool>,
 }
 
 impl Run {
     pub(crate) fn new(instance: &Rc<Instance>) -> Self {
-        let slab = Slab::new(&instance.enabled());
-        let tasks = Tasks::new(slab.len());
-        let on = vec![Cell::new(ConnectionId::UNKNOWN); slab.len()].into_boxed_slice();
-        let targets = (0..slab.len()).map(|_| Cell::default()).collect();
         let connections = instance.handle().max_num_connections().unwrap_or(1);
         Run {
             instance: instance.clone(),
-            slab: RefCell::new(slab),
-            tasks,
-            on,
-            targets,
+            slab: Slab::new(&instance.enabled()),
             table: RefCell::new(Table::new(connections.into())),
+            lingering: Cell::new(false),
             over: Cell::new(false),
         }
     }
@@ -123,12 +94,12 @@ impl Run {
         self.life().engine()
     }
 
-    pub(crate) fn slab(&self) -> &RefCell<Slab<Load, Outcome>> {
+    pub(crate) fn slab(&self) -> &Flights {
         &self.slab
     }
 
-    pub(crate) fn tasks(&self) -> &Tasks {
-        &self.tasks
+    pub(crate) fn lingering(&self) -> &Cell<bool> {
+        &self.lingering
     }
 
     pub(crate) fn table(&self) -> &RefCell<Table> {
@@ -138,6 +109,12 @@ impl Run {
     /// Whether the context went idle after this run, or is gone.
     pub(crate) fn is_over(&self) -> bool {
         self.over.get() || self.life().is_gone()
+    }
+
+    /// Whether this run is going on.
+    #[inline]
+    pub(crate) fn is_running(&self) -> bool {
+        !self.over.get() && self.life().is_running()
     }
 
     /// Refuses unless this run is going on.
@@ -158,10 +135,10 @@ impl Run {
 
     /// Refuses a buffer that this context cannot use, as DOCA would not.
     #[inline]
-    pub(crate) fn check(&self, call: &'static str, load: &Load, role: Role) -> Result<()> {
+    pub(crate) fn check<P: Payload>(&self, call: &'static str, load: &P, role: Role) -> Result<()> {
         load.try_regions(|region| {
             if region.device() != self.instance.device() {
-                return Err(Error::refused(call, Refusal::OtherDevice));
+                return Err(other_device(call));
             }
             if role != Role::Source && !region.access().contains(Access::LOCAL_READ_WRITE) {
                 return Err(not_writable(call));
@@ -172,10 +149,10 @@ impl Run {
             self.check_chain(call, load.num_buffers(), role)?;
         }
         let (len, room) = match role {
-            Role::Source => (load.len(), usize::MAX),
+            Role::Source => (load.data_len(), usize::MAX),
             Role::Received => return Ok(()),
-            Role::Fetched { len } => (len, load.capacity()),
-            Role::Word => (8, load.first_capacity()),
+            Role::Fetched { len } => (len, load.room()),
+            Role::Word => (8, load.first_room()),
         };
         if len > room {
             return Err(too_long(call, len, "room in the buffer", room));
@@ -187,6 +164,7 @@ impl Run {
     }
 
     /// Refuses a chain that is longer than the context was configured for.
+    #[cold]
     fn check_chain(&self, call: &'static str, len: usize, role: Role) -> Result<()> {
         let handle = self.instance.handle();
         let (name, most) = match role {
@@ -199,58 +177,38 @@ impl Run {
         Err(Error::refused(call, Refusal::TooLong).with(format!("a chain of {len} buffers, {name} = {most}")))
     }
 
-    /// Keeps what a task names at the peer.
+    /// Records that a task came back, after `note` has recorded how; true if something is to be done after progress.
     #[inline]
-    pub(crate) fn aim(&self, token: Token, target: Target) {
-        self.targets[token.index as usize].set(target);
-    }
-
-    /// The task of a slot is done with what it named at the peer, if its kind does that. Not for callbacks.
-    #[inline]
-    pub(crate) fn forget_target<T: Task>(&self, token: Token) {
-        if T::TARGETED {
-            drop(self.targets[token.index as usize].take());
-        }
-    }
-
-    /// Notes which connection the task of a slot is on.
-    pub(crate) fn set_on(&self, token: Token, connection: ConnectionId) {
-        self.on[token.index as usize].set(connection);
-    }
-
-    /// The task of a slot is not in flight any more; true if its connection waits for that.
-    pub(crate) fn land(&self, token: Token) -> bool {
-        let connection = self.on[token.index as usize].replace(ConnectionId::UNKNOWN);
-        connection != ConnectionId::UNKNOWN && self.table.borrow_mut().landed(connection)
-    }
-
-    /// Records how a task ended; true if something is to be done after progress.
-    pub(crate) fn finish(&self, token: Token, outcome: Outcome) -> bool {
-        let note = |load: &mut Load| match outcome.arrival {
-            Arrival::None => {}
-            Arrival::Message => load.filled(outcome.len as usize),
-            Arrival::Word => {
-                load.filled(8);
-                load.disturbed();
+    pub(crate) fn finish(&self, address: u64, note: impl FnOnce(&Flight)) -> bool {
+        let mut landed = false;
+        let noted = self.slab.complete(address, |flight| {
+            note(flight);
+            if self.lingering.get() {
+                landed = self.land(flight);
             }
-            Arrival::Unknown => load.disturbed(),
-        };
-        let Some(after) = self.slab.borrow_mut().complete(token, outcome, note) else { return false };
+        });
+        let Some(after) = noted else { return false };
         // A task that comes back while the context stops must be freed, or it would never be idle.
-        self.land(token) | after | (self.life().state() != State::Running)
+        after | landed | !self.life().is_running()
+    }
+
+    /// A task came back while some connection waits for that; true if its own did, and it was the last.
+    #[cold]
+    fn land(&self, flight: &Flight) -> bool {
+        self.table.borrow_mut().landed(flight.on.get())
+    }
+
+    /// Tasks in flight on a connection.
+    pub(crate) fn flying_on(&self, connection: ConnectionId) -> usize {
+        self.slab.sides().filter(|(flight, flying)| *flying && flight.on.get() == connection).count()
     }
 
     /// After progress: wakes, drops, and disconnects what nobody holds.
     pub(crate) fn settle(&self) {
-        loop {
-            let next = self.slab.borrow_mut().after();
-            match next {
-                Some(After::Wake(waker)) => waker.wake(),
-                Some(After::Drop { index, load }) => {
-                    drop(self.targets[index as usize].take());
-                    drop(load);
-                }
-                None => break,
+        while let Some(after) = self.slab.after() {
+            match after {
+                After::Wake(waker) => waker.wake(),
+                After::Drop { load, side } => drop((side.target.take(), load)),
             }
         }
         self.settle_connections();
@@ -262,6 +220,11 @@ impl Run {
         self.end_connections();
         self.settle();
     }
+}
+
+#[cold]
+fn other_device(call: &'static str) -> Error {
+    Error::refused(call, Refusal::OtherDevice)
 }
 
 #[cold]

@@ -7,17 +7,15 @@ pub use event::{EventAddTask, EventGetTask, EventSetTask};
 pub use remote::{CompareSwapTask, FetchAddTask, Fetched, ReadTask, Word, WriteImmTask, WriteTask};
 
 use crate::caps;
-use crate::connection::{Connection, ConnectionId};
-use crate::raw::connection::Link;
+use crate::connection::{Connection, ConnectionId, Open};
 use crate::raw::task::Kind;
-use crate::run::{Outcome, Role, Run};
+use crate::run::{Flight, Place, Role, Run, Target};
 use crate::values::Opcode;
 use doca_common::access::{self, Requirement};
-use doca_common::buffer::{Destination, Load, Payload, Source};
+use doca_common::buffer::{Destination, NamedBuf, Payload, Source};
 use doca_common::caps::Capability;
 use doca_common::slot::Token;
 use doca_common::{Code, Error, Failed, Refusal, Result};
-use doca_sys::doca_buf;
 use std::fmt;
 use std::future::Future;
 use std::marker::PhantomData;
@@ -45,12 +43,14 @@ pub trait Task: Kind + Sized + 'static {
     const POOL: usize;
     #[doc(hidden)]
     const TARGETED: bool;
+    #[doc(hidden)]
+    const FILLS: bool;
 
     /// What a success gives.
     type Output<P>;
 
     #[doc(hidden)]
-    fn output<P: Payload>(payload: P, outcome: &Outcome) -> Self::Output<P>;
+    fn output<P: Payload>(payload: P, flight: &Flight) -> Self::Output<P>;
 
     /// The row of the permission matrix: what both sides must allow.
     fn requirement() -> Option<&'static Requirement> {
@@ -58,10 +58,11 @@ pub trait Task: Kind + Sized + 'static {
     }
 }
 
-/// Kinds with their pool, name in C, capability, whether they name something of the peer, and what they give.
+/// Kinds with their pool, name in C, capability, whether they name something of the peer, whether they fill their
+/// local buffer or only take from it, and what they give.
 macro_rules! kind {
-    ($($(#[$doc:meta])* $kind:ident: $pool:literal, $name:literal, $capability:expr, $targeted:ident;
-       Output = $output:ty, |$buffer:ident, $outcome:tt| $make:expr;)*) => {
+    ($($(#[$doc:meta])* $kind:ident: $pool:literal, $name:literal, $capability:expr, $targeted:ident, $fills:ident;
+       Output = $output:ty, |$buffer:pat_param, $flight:tt| $make:expr;)*) => {
         $(
             $(#[$doc])*
             #[derive(Debug)]
@@ -74,10 +75,11 @@ macro_rules! kind {
                 const CAPABILITY: doca_common::caps::Capability = $capability;
                 const POOL: usize = $pool;
                 const TARGETED: bool = $crate::task::kind!(@ $targeted);
+                const FILLS: bool = $crate::task::kind!(@ $fills);
                 type Output<P> = $output;
 
                 #[inline]
-                fn output<P: Payload>($buffer: P, $outcome: &Outcome) -> Self::Output<P> {
+                fn output<P: Payload>($buffer: P, $flight: &Flight) -> Self::Output<P> {
                     $make
                 }
             }
@@ -85,21 +87,23 @@ macro_rules! kind {
     };
     (@ message) => { false };
     (@ targeted) => { true };
+    (@ takes) => { false };
+    (@ fills) => { true };
 }
 use kind;
 
 kind! {
     /// Sends a message to a peer that posted a receive: `doca_rdma_task_send`. Gives the buffer back.
-    SendTask: 0, "doca_rdma_task_send", caps::SEND, message;
+    SendTask: 0, "doca_rdma_task_send", caps::SEND, message, takes;
     Output = P, |buffer, _| buffer;
 
     /// Receives the next message of any connection of the context: `doca_rdma_task_receive`. Gives [`Received`].
-    ReceiveTask: 1, "doca_rdma_task_receive", caps::RECEIVE, message;
-    Output = Received<P>, |buffer, outcome| Received { buffer, outcome: *outcome };
+    ReceiveTask: 1, "doca_rdma_task_receive", caps::RECEIVE, message, fills;
+    Output = Received<P>, |buffer, flight| Received::new(buffer, flight);
 
     /// Sends a message with a number to a peer that posted a receive: `doca_rdma_task_send_imm`. Gives the buffer
     /// back.
-    SendImmTask: 2, "doca_rdma_task_send_imm", caps::SEND_IMM, message;
+    SendImmTask: 2, "doca_rdma_task_send_imm", caps::SEND_IMM, message, takes;
     Output = P, |buffer, _| buffer;
 }
 
@@ -107,34 +111,50 @@ kind! {
 pub struct Received<P> {
     /// The buffer; its data is the message.
     pub buffer: P,
-    outcome: Outcome,
+    len: u32,
+    immediate: u32,
+    opcode: Opcode,
+    connection: ConnectionId,
+}
+
+impl<P: Payload> Received<P> {
+    #[inline]
+    fn new(mut buffer: P, flight: &Flight) -> Self {
+        let (len, opcode) = (flight.len.get(), flight.opcode.get());
+        if opcode == Opcode::WRITE_WITH_IMM {
+            // The data is elsewhere, and nobody says what DOCA did to the receive's buffer.
+            buffer.disturbed();
+        } else {
+            buffer.filled(len as usize);
+        }
+        Received { buffer, len, immediate: flight.immediate.get(), opcode, connection: flight.from.get() }
+    }
 }
 
 impl<P> Received<P> {
     /// Bytes of the message: `doca_rdma_task_receive_get_result_len`.
     #[doc(alias = "doca_rdma_task_receive_get_result_len")]
     pub fn message_len(&self) -> usize {
-        self.outcome.len as usize
+        self.len as usize
     }
 
     /// What the peer did: `doca_rdma_task_receive_get_result_opcode`.
     #[doc(alias = "doca_rdma_task_receive_get_result_opcode")]
     pub fn opcode(&self) -> Opcode {
-        self.outcome.opcode
+        self.opcode
     }
 
     /// The immediate value, if there is one, with the bits as the peer gave them: DOCA swaps nothing.
     /// `doca_rdma_task_receive_get_result_immediate_data`
     #[doc(alias = "doca_rdma_task_receive_get_result_immediate_data")]
     pub fn immediate(&self) -> Option<u32> {
-        matches!(self.opcode(), Opcode::SEND_WITH_IMM | Opcode::WRITE_WITH_IMM)
-            .then_some(self.outcome.immediate)
+        matches!(self.opcode(), Opcode::SEND_WITH_IMM | Opcode::WRITE_WITH_IMM).then_some(self.immediate)
     }
 
     /// The connection that it came over; compare with [`Connection::id`].
     #[doc(alias = "doca_rdma_task_receive_get_result_rdma_connection")]
     pub fn connection(&self) -> ConnectionId {
-        self.outcome.connection
+        self.connection
     }
 }
 
@@ -185,63 +205,54 @@ impl<T: Task> Queue<T> {
         Queue { run, kind: PhantomData }
     }
 
-    fn pending<P: Payload>(&self, token: Token) -> Pending<T, P> {
-        Pending { run: self.run.clone(), token, types: PhantomData }
-    }
-
-    /// Puts a load that was checked into the slab, and submits its task.
+    /// Submits a task with a payload: `ready` checks it and makes it ready, `submit` hands the task over. The payload
+    /// goes into the slab when DOCA has taken the task: completions come by progress only.
+    #[inline]
     fn launch<P: Payload>(
         &self,
-        load: Load,
-        buffer: impl FnOnce(&mut Load) -> *mut doca_buf,
-        submit: impl FnOnce(Token, *mut doca_buf) -> Result<()>,
+        mut payload: P,
+        ready: impl FnOnce(&mut P) -> Result<NamedBuf>,
+        submit: impl FnOnce(&Place<'_>, NamedBuf) -> Result<()>,
+        target: impl FnOnce() -> Target,
     ) -> std::result::Result<Pending<T, P>, Failed<P>> {
-        let launched = self.run.slab().borrow_mut().launch(T::POOL, load, buffer);
-        let (token, buffer) = match launched {
-            Ok(launched) => launched,
-            Err(load) => return Err(returned(Error::refused(SUBMIT, Refusal::Full), load)),
+        let buffer = match ready(&mut payload) {
+            Ok(buffer) => buffer,
+            Err(error) => return Err(Failed::new(error, payload)),
         };
-        if let Err(error) = submit(token, buffer) {
-            self.run.forget_target::<T>(token);
-            let load = self.run.slab().borrow_mut().cancel(token).unwrap_or_default();
-            return Err(returned(error, load));
+        let Some(place) = self.run.slab().vacant(T::POOL) else {
+            return Err(Failed::new(Error::refused(SUBMIT, Refusal::Full), payload));
+        };
+        if let Err(error) = submit(&place, buffer) {
+            return Err(Failed::new(error, payload));
         }
-        Ok(self.pending(token))
+        if T::TARGETED {
+            // A vacant place has no target, so dropping it would only cost time.
+            std::mem::forget(place.side().target.replace(target()));
+        }
+        let token = place.launch(payload.into_load());
+        Ok(Pending { run: self.run.clone(), token, types: PhantomData })
     }
 
-    /// Submits a task on a connection with a load that `check` must let pass.
+    /// Submits a task on a connection.
     #[inline]
-    fn submit_on<P: Payload>(
+    fn launch_on<P: Payload>(
         &self,
         connection: &Connection,
-        load: Load,
-        check: impl FnOnce(&Run, &Load) -> Result<()>,
-        buffer: impl FnOnce(&mut Load) -> *mut doca_buf,
-        submit: impl FnOnce(&Run, Token, Link, *mut doca_buf) -> Result<()>,
+        payload: P,
+        ready: impl FnOnce(&Run, &mut P) -> Result<NamedBuf>,
+        submit: impl FnOnce(&Run, &Place<'_>, Open, NamedBuf) -> Result<()>,
+        target: impl FnOnce() -> Target,
     ) -> std::result::Result<Pending<T, P>, Failed<P>> {
-        let (run, id) = (&self.run, connection.id());
-        let checked = run
-            .require_running(SUBMIT)
-            .and_then(|()| connection.require_of(run))
-            .and_then(|()| check(run, &load));
-        if let Err(error) = checked {
-            return Err(returned(error, load));
-        }
-        let Some(link) = run.table().borrow_mut().take_off(id) else {
-            return Err(returned(Error::refused(SUBMIT, Refusal::NotConnected), load));
+        let run = &*self.run;
+        let Some(open) = connection.open_in(run) else {
+            return Err(Failed::new(connection.why_not_open_in(run), payload));
         };
-        let launched = self.launch(load, buffer, |token, buffer| {
-            run.set_on(token, id);
-            let submitted = submit(run, token, link, buffer);
-            if submitted.is_err() {
-                run.set_on(token, ConnectionId::UNKNOWN);
-            }
-            submitted
-        });
-        if launched.is_err() {
-            run.table().borrow_mut().landed(id);
-        }
-        launched
+        self.launch(
+            payload,
+            |payload| ready(run, payload),
+            |place, buffer| submit(run, place, open, buffer),
+            target,
+        )
     }
 }
 
@@ -274,8 +285,7 @@ impl Queue<SendTask> {
         connection: &Connection,
         source: S,
     ) -> std::result::Result<Pending<SendTask, S>, Failed<S>> {
-        let check = |run: &Run, load: &Load| run.check(SUBMIT, load, Role::Source);
-        self.submit_on(connection, source.into_load(), check, Load::as_source, Run::submit_send)
+        self.launch_on(connection, source, ready_to_send, Run::submit_send, Target::default)
     }
 }
 
@@ -292,10 +302,9 @@ impl Queue<SendImmTask> {
         source: S,
         immediate: u32,
     ) -> std::result::Result<Pending<SendImmTask, S>, Failed<S>> {
-        let check = |run: &Run, load: &Load| run.check(SUBMIT, load, Role::Source);
-        self.submit_on(connection, source.into_load(), check, Load::as_source, |run, token, link, from| {
-            run.submit_send_imm(token, link, from, immediate)
-        })
+        let submit =
+            |run: &Run, place: &Place<'_>, open, from| run.submit_send_imm(place, open, from, immediate);
+        self.launch_on(connection, source, ready_to_send, submit, Target::default)
     }
 }
 
@@ -313,34 +322,42 @@ impl Queue<ReceiveTask> {
         &self,
         destination: D,
     ) -> std::result::Result<Pending<ReceiveTask, D>, Failed<D>> {
-        let load = destination.into_load();
-        let checked =
-            self.run.require_running(SUBMIT).and_then(|()| self.run.check(SUBMIT, &load, Role::Received));
-        if let Err(error) = checked {
-            return Err(returned(error, load));
-        }
-        self.launch(load, Load::as_destination, |token, buffer| self.run.submit_receive(token, buffer))
+        let run = &*self.run;
+        let ready = |destination: &mut D| {
+            if !run.is_running() {
+                run.require_running(SUBMIT)?;
+            }
+            run.check(SUBMIT, destination, Role::Received)?;
+            destination.as_destination()
+        };
+        self.launch(destination, ready, |place, to| run.submit_receive(place, to), Target::default)
     }
 }
 
-/// How a task failed. What may be a refusal of the peer comes with the row of the permission matrix.
+/// Checks what is to be sent and makes it ready.
+#[inline]
+fn ready_to_send<S: Source>(run: &Run, source: &mut S) -> Result<NamedBuf> {
+    run.check(SUBMIT, source, Role::Source)?;
+    source.as_source()
+}
+
+/// How a task failed, with what it had. What may be a refusal of the peer comes with the row of the permission
+/// matrix.
 #[cold]
-fn failure<T: Task>(code: Code) -> Error {
+fn failure<T: Task, P: Payload>(code: Code, mut payload: Option<P>) -> Failed<Option<P>> {
+    if T::FILLS
+        && let Some(payload) = &mut payload
+    {
+        payload.disturbed();
+    }
     let error = Error::doca(T::NAME, code);
-    match T::requirement() {
+    let error = match T::requirement() {
         Some(row) if row.asks_peer() && matches!(code, Code::NOT_PERMITTED | Code::IO_FAILED) => {
             error.with(format!("needs for {row}"))
         }
         _ => error,
-    }
-}
-
-/// The error of a submission with what was to be submitted.
-fn returned<P: Payload>(error: Error, load: Load) -> Failed<P> {
-    match P::from_load(load) {
-        Some(payload) => Failed::new(error, payload),
-        None => unreachable!("a load turns back into what it was made from"),
-    }
+    };
+    Failed::new(error, payload)
 }
 
 /// A task in flight. Wait for it, or `.await` it while something progresses the engine. Dropping it detaches it:
@@ -362,8 +379,12 @@ impl<T: Task, P: Payload> Pending<T, P> {
     ///
     /// With the buffer: how DOCA says the task failed. Without it, the task goes on: [`Refusal::InCallback`]. And
     /// [`Refusal::Taken`] the second time.
+    #[inline]
     pub fn wait(&mut self) -> Done<T, P> {
-        self.wait_by(None)
+        match self.take() {
+            Some(done) => done,
+            None => self.wait_by(None),
+        }
     }
 
     /// As [`wait`](Self::wait), for this long at most.
@@ -372,9 +393,13 @@ impl<T: Task, P: Payload> Pending<T, P> {
     ///
     /// [`Refusal::TimedOut`] too: the task goes on, and can be waited for again.
     pub fn wait_for(&mut self, time: Duration) -> Done<T, P> {
-        self.wait_by(Instant::now().checked_add(time))
+        match self.take() {
+            Some(done) => done,
+            None => self.wait_by(Instant::now().checked_add(time)),
+        }
     }
 
+    #[cold]
     fn wait_by(&mut self, deadline: Option<Instant>) -> Done<T, P> {
         if !self.is_done()
             && let Some(core) = self.run.core()
@@ -385,27 +410,30 @@ impl<T: Task, P: Payload> Pending<T, P> {
                 Err(error) => return Err(Failed::new(error, None)),
             }
         }
-        self.take()
+        self.take().unwrap_or_else(|| {
+            let gone = self.run.life().is_gone();
+            let refusal = if gone { Refusal::EngineGone } else { Refusal::Taken };
+            Err(Failed::new(Error::refused(T::NAME, refusal), None))
+        })
     }
 
     /// Whether there is something to take: the task is done, or its context is.
     pub fn is_done(&self) -> bool {
-        self.run.slab().borrow().is_done(self.token) || self.run.is_over()
+        self.run.slab().is_done(self.token) || self.run.is_over()
     }
 
-    fn take(&mut self) -> Done<T, P> {
-        let taken = self.run.slab().borrow_mut().take(self.token);
-        let Some((load, outcome)) = taken else {
-            let gone = self.run.life().is_gone();
-            let refusal = if gone { Refusal::EngineGone } else { Refusal::Taken };
-            return Err(Failed::new(Error::refused(T::NAME, refusal), None));
-        };
-        self.run.forget_target::<T>(self.token);
+    /// Takes what came back, if it is there. In place, since results are large.
+    #[inline(always)]
+    fn take(&mut self) -> Option<Done<T, P>> {
+        let (load, flight) = self.run.slab().take(self.token)?;
         self.token = Token::NONE;
-        match (P::from_load(load), outcome.code) {
-            (Some(payload), Code::SUCCESS) => Ok(T::output(payload, &outcome)),
-            (payload, code) => Err(Failed::new(failure::<T>(code), payload)),
+        if T::TARGETED {
+            drop(flight.target.take());
         }
+        Some(match (P::from_load(load), flight.code.get()) {
+            (Some(payload), Code::SUCCESS) => Ok(T::output(payload, flight)),
+            (payload, code) => Err(failure::<T, P>(code, payload)),
+        })
     }
 }
 
@@ -415,26 +443,30 @@ impl<T: Task, P: Payload> Future for Pending<T, P> {
     fn poll(self: Pin<&mut Self>, poller: &mut Poller<'_>) -> Poll<Self::Output> {
         let this = self.get_mut();
         if this.is_done() {
-            return Poll::Ready(this.take());
+            return Poll::Ready(this.wait());
         }
-        let waker = poller.waker().clone();
-        let old = this.run.slab().borrow_mut().watch(this.token, waker);
-        drop(old);
+        drop(this.run.slab().watch(this.token, poller.waker().clone()));
         Poll::Pending
     }
 }
 
 impl<T: Task, P: Payload> Drop for Pending<T, P> {
+    #[inline]
     fn drop(&mut self) {
-        if self.token == Token::NONE {
-            return;
+        if self.token != Token::NONE {
+            detach(&self.run, self.token);
         }
-        let back = self.run.slab().borrow_mut().detach(self.token);
-        if back.0.is_some() {
-            self.run.forget_target::<T>(self.token);
-        }
-        drop(back);
     }
+}
+
+/// Nobody waits for a task any more.
+#[cold]
+fn detach(run: &Run, token: Token) {
+    let (back, waker) = run.slab().detach(token);
+    if let Some((load, flight)) = back {
+        drop((flight.target.take(), load));
+    }
+    drop(waker);
 }
 
 impl<T: Task, P: Payload> fmt::Debug for Pending<T, P> {

@@ -189,7 +189,9 @@ impl Pair {
         self.queues.sends.submit(&self.there, chain)?.wait_for(LIMIT)?;
         expect(received.wait_for(LIMIT)?.message_len() == 8)?;
         let mut received = receive(64)?;
-        self.queues.imms.submit(&self.there, memory.take(4)?, 99)?.wait_for(LIMIT)?;
+        let mut shortened = memory.take(8)?;
+        shortened.set_len(4)?;
+        self.queues.imms.submit(&self.there, shortened, 99)?.wait_for(LIMIT)?;
         expect(received.wait_for(LIMIT)?.immediate() == Some(99))
     }
 

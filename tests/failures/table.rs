@@ -41,7 +41,6 @@ pub const DIFFERENT: &[(&str, Way)] = &[
     ("doca_sync_event_remote_net_destroy", Way::Logged),
     ("doca_ctx_stop", Way::Either),
     ("doca_rdma_connection_disconnect", Way::Either),
-    ("doca_buf_set_data", Way::Either),
     ("doca_sync_event_stop", Way::Logged),
     ("doca_devinfo_get_ibdev_name", Way::First("the name of a device within the text of an error is left out")),
     ("doca_pe_get_notification_handle", Way::First("waiting polls instead of sleeping")),

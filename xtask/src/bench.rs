@@ -9,7 +9,7 @@ pub(crate) fn command(args: &[String]) -> Result<ExitCode> {
     let Some((name, rest)) = args.split_first().filter(|(name, _)| names.contains(name)) else {
         return Err(format!("bench needs one of these names: {}", names.join(", ")));
     };
-    if name == "cost" {
+    if name == "cost" || name == "scale" {
         provision::counting()?;
     }
     let mut cargo =

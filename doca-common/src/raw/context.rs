@@ -2,8 +2,8 @@
 
 use crate::call;
 use crate::context::State;
-use crate::engine::MemberId;
 use crate::error::{Code, Error, Result};
+use crate::raw::members::MemberId;
 use crate::raw::{as_number, current, number};
 use doca_sys::{doca_ctx, doca_ctx_states, doca_data};
 use std::ptr::NonNull;

@@ -4,7 +4,8 @@
 //! that is not known, finds nothing and does nothing.
 
 use crate::context::Member;
-use crate::engine::{Core, MemberId};
+use crate::engine::Core;
+use crate::raw::members::MemberId;
 use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::ptr;
@@ -16,32 +17,59 @@ thread_local! {
 /// Runs `call`, during which callbacks belong to `core`.
 #[inline]
 pub(crate) fn enter<T>(core: &Core, call: impl FnOnce() -> T) -> T {
-    struct Leave(*const Core);
-    impl Drop for Leave {
+    struct Leave<'a>(&'a Core, *const Core);
+    impl Drop for Leave<'_> {
+        #[inline]
         fn drop(&mut self) {
-            CURRENT.set(self.0);
+            CURRENT.set(self.1);
+            if !self.1.is_null() {
+                self.0.outer.set(ptr::null());
+            }
         }
     }
-    let _leave = Leave(CURRENT.replace(core));
+    let outer = CURRENT.replace(core);
+    if !outer.is_null() {
+        core.outer.set(outer);
+    }
+    let _leave = Leave(core, outer);
     call()
 }
 
 /// Whether an engine is inside DOCA on this thread.
+#[inline]
 pub(crate) fn is_inside() -> bool {
     !CURRENT.get().is_null()
 }
 
-/// Calls `body` with the engine that is inside DOCA and the member that user data names. For what every task does:
-/// it must not run user code, so there is no panic to be kept.
+/// Whether this engine is inside DOCA: the innermost, or one around it.
+#[cold]
+pub(crate) fn is_inside_of(core: &Core) -> bool {
+    let mut inner = CURRENT.get();
+    while !inner.is_null() && !ptr::eq(inner, core) {
+        // SAFETY: each was set by a call of `enter` that has not returned yet, whose borrow keeps the engine.
+        inner = unsafe { &*inner }.outer.get();
+    }
+    !inner.is_null()
+}
+
+/// Calls `body` with the engine that is inside DOCA and the member that user data names, if it is one of type `M`.
+/// For what every task does.
+///
+/// # Safety
+///
+/// `body` runs no code of users and calls nothing that adds or removes contexts.
 #[inline]
-pub fn record(data: u64, body: impl FnOnce(&Core, &dyn Member)) {
+pub unsafe fn record<M: Member>(data: u64, body: impl FnOnce(&Core, &M)) {
     let core = CURRENT.get();
     if core.is_null() {
         return;
     }
     // SAFETY: set by `enter`, whose borrow of the engine lasts until it sets it back.
     let core = unsafe { &*core };
-    core.with_member(MemberId::from_bits(data), |member| body(core, member));
+    // SAFETY: the reference lives as long as `body` runs, which adds and removes nothing, as the caller says.
+    if let Some(member) = unsafe { core.members().peek(MemberId::from_bits(data)) } {
+        body(core, member);
+    }
 }
 
 /// Calls `body` with the engine that is inside DOCA and the member that user data names. A panic is kept there
@@ -54,7 +82,7 @@ pub fn member(data: u64, body: impl FnOnce(&Core, &dyn Member)) {
     // SAFETY: set by `enter`, whose borrow of the engine lasts until it sets it back.
     let core = unsafe { &*core };
     let call = AssertUnwindSafe(|| {
-        if let Some(member) = core.member(MemberId::from_bits(data)) {
+        if let Some(member) = core.members().get(MemberId::from_bits(data)) {
             body(core, &*member);
         }
     });

@@ -1,11 +1,13 @@
 //! `doca_sync_event`, `doca_sync_event_remote_net`
 
+use crate::buffer::Named;
 use crate::call;
 use crate::descriptor::Descriptor;
 use crate::device::Device;
 use crate::error::{Code, Error, Refusal, Result};
 use crate::event::{Publisher, Subscriber};
 use crate::raw::inventory::non_null;
+use crate::raw::map::next_serial;
 use crate::version;
 use doca_sys::{doca_error_t, doca_sync_event, doca_sync_event_remote_net};
 use std::ptr::{self, NonNull};
@@ -140,6 +142,7 @@ impl Drop for Event {
 /// An event of a peer, for tasks.
 pub(crate) struct RemoteNet {
     event: NonNull<doca_sync_event_remote_net>,
+    serial: u64,
     device: Device,
 }
 
@@ -163,22 +166,24 @@ impl RemoteNet {
                 &mut event
             ))
         }?;
-        Ok(RemoteNet { event: non_null(CALL, event)?, device: device.clone() })
+        Ok(RemoteNet { event: non_null(CALL, event)?, serial: next_serial(), device: device.clone() })
     }
 
+    #[inline]
     pub(crate) fn device(&self) -> &Device {
         &self.device
     }
 
-    pub(crate) fn as_ptr(&self) -> *mut doca_sync_event_remote_net {
-        self.event.as_ptr()
+    #[inline]
+    pub(crate) fn named(&self) -> Named<doca_sync_event_remote_net> {
+        Named { raw: self.event.as_ptr(), serial: self.serial }
     }
 }
 
 impl Drop for RemoteNet {
     fn drop(&mut self) {
         // SAFETY: made by import and destroyed once; tasks in flight hold the object.
-        if let Err(error) = unsafe { call!(doca_sync_event_remote_net_destroy(self.as_ptr())) } {
+        if let Err(error) = unsafe { call!(doca_sync_event_remote_net_destroy(self.event.as_ptr())) } {
             log::warn!("{error}: an imported event is leaked");
         }
     }

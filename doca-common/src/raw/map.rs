@@ -1,6 +1,7 @@
 //! `doca_mmap`, and the `doca_buf`s over it: registered memory and its pieces.
 
 use crate::access::Access;
+use crate::buffer::NamedBuf;
 use crate::call;
 use crate::descriptor::Descriptor;
 use crate::device::Device;
@@ -12,6 +13,7 @@ use crate::version;
 use doca_sys::{doca_buf, doca_mmap};
 use std::mem::ManuallyDrop;
 use std::ptr::{self, NonNull};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 
 /// Who owns the bytes.
@@ -76,11 +78,13 @@ impl Region {
     }
 
     /// The device it is registered with.
+    #[inline]
     pub fn device(&self) -> &Device {
         &self.device
     }
 
     /// What is allowed on it.
+    #[inline]
     pub fn access(&self) -> Access {
         self.access
     }
@@ -107,7 +111,10 @@ impl Region {
         })?;
         // SAFETY: the map is started, and the range lies inside it.
         match unsafe { pool.inventories.get(self.map, self.at(offset).as_ptr(), len) } {
-            Ok(buf) => Ok(Piece { region: self.clone(), buf, offset, capacity: len, len, set: len }),
+            Ok(buf) => {
+                let serial = next_serial();
+                Ok(Piece { region: self.clone(), buf, serial, offset, capacity: len, len, set: len })
+            }
             Err(error) => {
                 pool.ranges.give(offset, len);
                 Err(error)
@@ -204,10 +211,17 @@ fn start_map(
     }
 }
 
+/// A number that no other buffer of the process has, and that is not 0.
+pub(crate) fn next_serial() -> u64 {
+    static NEXT: AtomicU64 = AtomicU64::new(1);
+    NEXT.fetch_add(1, Ordering::Relaxed)
+}
+
 /// A range that left its memory, with its `doca_buf`. Dropping it gives the range back.
 pub(crate) struct Piece {
     region: Arc<Region>,
     buf: NonNull<doca_buf>,
+    serial: u64,
     offset: usize,
     capacity: usize,
     /// Length of the data, at most the capacity.
@@ -223,6 +237,7 @@ unsafe impl Sync for Piece {}
 
 impl Piece {
     /// What it is a piece of.
+    #[inline]
     pub(crate) fn region(&self) -> &Arc<Region> {
         &self.region
     }
@@ -233,11 +248,13 @@ impl Piece {
     }
 
     /// Size of the range.
+    #[inline]
     pub(crate) fn capacity(&self) -> usize {
         self.capacity
     }
 
     /// Length of the data.
+    #[inline]
     pub(crate) fn len(&self) -> usize {
         self.len
     }
@@ -248,23 +265,33 @@ impl Piece {
     }
 
     /// The buffer in C, ready to be sent: its data is the piece's data.
-    pub(crate) fn as_source(&mut self) -> *mut doca_buf {
-        self.tell(self.len);
-        self.buf.as_ptr()
+    #[inline]
+    pub(crate) fn as_source(&mut self) -> Result<NamedBuf> {
+        if self.set != self.len {
+            self.tell(self.len)?;
+        }
+        Ok(self.as_is())
     }
 
     /// The buffer in C as it was last made ready.
-    pub(crate) fn as_is(&self) -> *mut doca_buf {
-        self.buf.as_ptr()
+    #[inline]
+    pub(crate) fn as_is(&self) -> NamedBuf {
+        NamedBuf { raw: self.buf.as_ptr(), serial: self.serial }
     }
 
     /// The buffer in C, ready to be filled: it has no data.
-    pub(crate) fn as_destination(&mut self) -> *mut doca_buf {
-        self.tell(0);
-        self.buf.as_ptr()
+    #[inline]
+    pub(crate) fn as_destination(&mut self) -> Result<NamedBuf> {
+        if self.set != 0 {
+            // SAFETY: the buffer is ours and not in flight.
+            unsafe { call!(doca_buf_reset_data_len(self.buf.as_ptr())) }?;
+            self.set = 0;
+        }
+        Ok(self.as_is())
     }
 
     /// Notes how much the device wrote from the start. DOCA set the same length in its buffer.
+    #[inline]
     pub(crate) fn filled(&mut self, len: usize) {
         self.len = len.min(self.capacity);
         self.set = self.len;
@@ -283,18 +310,16 @@ impl Piece {
     }
 
     /// Notes that the data in C may have any length.
+    #[inline]
     pub(crate) fn disturbed(&mut self) {
         self.set = usize::MAX;
     }
 
-    fn tell(&mut self, len: usize) {
-        if self.set != len {
-            // SAFETY: the buffer is ours and not in flight, and the data lies in its window.
-            match unsafe { call!(doca_buf_set_data(self.buf.as_ptr(), self.start().as_ptr().cast(), len)) } {
-                Ok(()) => self.set = len,
-                Err(error) => log::error!("{error}: a task may take another length than {len} bytes"),
-            }
-        }
+    fn tell(&mut self, len: usize) -> Result<()> {
+        // SAFETY: the buffer is ours and not in flight, and the data lies in its window.
+        unsafe { call!(doca_buf_set_data(self.buf.as_ptr(), self.start().as_ptr().cast(), len)) }?;
+        self.set = len;
+        Ok(())
     }
 
     /// The first byte.

@@ -1,10 +1,12 @@
 //! `doca_mmap` of a peer's memory, and the `doca_buf`s over it. The addresses are the peer's: nothing here can be
 //! dereferenced.
 
+use crate::buffer::Named;
 use crate::call;
 use crate::device::Device;
 use crate::error::{Error, Refusal, Result};
 use crate::raw::inventory::{Inventories, non_null};
+use crate::raw::map::next_serial;
 use crate::version;
 use doca_sys::{doca_buf, doca_mmap};
 use std::ptr::{self, NonNull};
@@ -58,6 +60,7 @@ impl RemoteRegion {
         Ok(region)
     }
 
+    #[inline]
     pub(crate) fn device(&self) -> &Device {
         &self.device
     }
@@ -79,7 +82,8 @@ impl RemoteRegion {
         let address = ptr::without_provenance_mut(self.base + offset);
         // SAFETY: an imported map is started, and the range lies inside it.
         let buf = unsafe { self.inventories().get(self.map, address, len) }?;
-        Ok(RemotePiece { region: self.clone(), buf, window: offset..offset + len, offset, len })
+        let window = offset..offset + len;
+        Ok(RemotePiece { region: self.clone(), buf, serial: next_serial(), window, offset, len })
     }
 }
 
@@ -100,6 +104,7 @@ impl Drop for RemoteRegion {
 pub(crate) struct RemotePiece {
     region: Arc<RemoteRegion>,
     buf: NonNull<doca_buf>,
+    serial: u64,
     /// What the buffer was made for.
     window: std::ops::Range<usize>,
     /// Where its data begins in the memory.
@@ -113,6 +118,7 @@ unsafe impl Send for RemotePiece {}
 unsafe impl Sync for RemotePiece {}
 
 impl RemotePiece {
+    #[inline]
     pub(crate) fn region(&self) -> &RemoteRegion {
         &self.region
     }
@@ -121,6 +127,7 @@ impl RemotePiece {
         self.offset
     }
 
+    #[inline]
     pub(crate) fn len(&self) -> usize {
         self.len
     }
@@ -129,8 +136,9 @@ impl RemotePiece {
         self.window.clone()
     }
 
-    pub(crate) fn as_ptr(&self) -> *mut doca_buf {
-        self.buf.as_ptr()
+    #[inline]
+    pub(crate) fn named(&self) -> Named<doca_buf> {
+        Named { raw: self.buf.as_ptr(), serial: self.serial }
     }
 
     /// Moves the data to another part of the window, which the caller checked.

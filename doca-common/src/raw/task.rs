@@ -2,8 +2,6 @@
 
 use crate::call;
 use crate::error::{Code, Result};
-use crate::raw::number;
-use crate::slot::Token;
 use doca_sys::doca_task;
 use std::cell::Cell;
 use std::ffi::c_void;
@@ -18,48 +16,31 @@ pub struct Task {
     pub common: NonNull<doca_task>,
 }
 
-/// The C tasks of a context, one for each slot of its slab, made when a slot is first used.
-#[derive(Debug)]
-pub struct Tasks(Box<[Cell<Option<Task>>]>);
+/// The C task of a slot, made when the slot is first used and kept for its next uses.
+#[derive(Debug, Default)]
+pub struct Kept(Cell<Option<Task>>);
 
-impl Tasks {
-    /// Room for this many.
-    pub fn new(len: usize) -> Self {
-        Tasks(vec![Cell::new(None); len].into_boxed_slice())
-    }
-
-    /// The task of a slot, addressed to this token, if the slot was used before.
-    ///
-    /// # Safety
-    ///
-    /// The slot is held: its task is not in flight.
+impl Kept {
+    /// The task, if there is one.
     #[inline]
-    pub unsafe fn get(&self, token: Token) -> Option<Task> {
-        let task = self.0[token.index as usize].get()?;
-        // SAFETY: a live task that is ours, as the caller says.
-        unsafe { doca_sys::doca_task_set_user_data(task.common.as_ptr(), number(token.to_bits())) };
-        Some(task)
+    pub fn get(&self) -> Option<Task> {
+        self.0.get()
     }
 
-    /// Keeps a new task of a slot.
-    pub fn put(&self, token: Token, task: Task) {
-        self.0[token.index as usize].set(Some(task));
+    /// Keeps a new task.
+    pub fn put(&self, task: Task) {
+        self.0.set(Some(task));
     }
 
-    /// Frees the tasks that `is_flying` does not hold back.
+    /// Frees the task, if there is one.
     ///
     /// # Safety
     ///
-    /// `is_flying` tells for every index whether the task is in flight, and the context is alive.
-    pub unsafe fn free_idle(&self, is_flying: impl Fn(usize) -> bool) {
-        for (index, cell) in self.0.iter().enumerate() {
-            if cell.get().is_some()
-                && !is_flying(index)
-                && let Some(task) = cell.take()
-            {
-                // SAFETY: a live task, not in flight, and forgotten here.
-                unsafe { doca_sys::doca_task_free(task.common.as_ptr()) };
-            }
+    /// It is not in flight, and its context is alive.
+    pub unsafe fn free(&self) {
+        if let Some(task) = self.0.take() {
+            // SAFETY: a live task that is forgotten here; not in flight, as the caller says.
+            unsafe { doca_sys::doca_task_free(task.common.as_ptr()) };
         }
     }
 }

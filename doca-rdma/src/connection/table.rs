@@ -4,8 +4,29 @@ use super::cm::Decide;
 use super::{ConnectionEvent, ConnectionId, ConnectionState};
 use crate::raw::address::Addr;
 use crate::raw::connection::Link;
+use crate::run::Run;
+use std::cell::Cell;
 use std::collections::VecDeque;
+use std::fmt;
+use std::rc::Rc;
 use std::task::Waker;
+
+/// Gives the C connection as long as tasks can be submitted on it. The table opens and shuts it.
+#[derive(Clone, Default)]
+pub(crate) struct Door(Rc<Cell<Option<Link>>>);
+
+impl Door {
+    #[inline]
+    pub(crate) fn link(&self) -> Option<Link> {
+        self.0.get()
+    }
+}
+
+impl fmt::Debug for Door {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(if self.link().is_some() { "open" } else { "shut" })
+    }
+}
 
 struct Entry {
     generation: u32,
@@ -13,14 +34,15 @@ struct Entry {
     /// The C connection, as long as it is valid.
     link: Option<Link>,
     state: ConnectionState,
+    door: Door,
     /// Whether a handle, or a listener, has a claim to it.
     held: bool,
     /// The listener that it came by.
     listener: Option<usize>,
     /// Whether RDMA CM made it, and so will tell its end.
     by_cm: bool,
-    /// Tasks in flight on it.
-    flying: u32,
+    /// Tasks in flight on it, counted since nobody holds it.
+    flying: Option<usize>,
     address: Option<Addr>,
     wakers: Vec<Waker>,
 }
@@ -32,13 +54,19 @@ impl Entry {
             used: false,
             link: None,
             state: ConnectionState::Disconnected,
+            door: Door::default(),
             held: false,
             listener: None,
             by_cm: false,
-            flying: 0,
+            flying: None,
             address: None,
             wakers: Vec::new(),
         }
+    }
+
+    fn set(&mut self, state: ConnectionState, link: Option<Link>) {
+        (self.state, self.link) = (state, link);
+        self.door.0.set(link.filter(|_| state == ConnectionState::Connected));
     }
 }
 
@@ -64,6 +92,8 @@ pub(crate) struct Table {
     closing: Vec<u16>,
     /// What happened, while somebody listens.
     events: Option<VecDeque<ConnectionEvent>>,
+    /// Which record that is.
+    record: u64,
     /// Whether something is to be done after progress.
     dirty: bool,
 }
@@ -77,6 +107,7 @@ impl Table {
             retired: Vec::new(),
             closing: Vec::new(),
             events: None,
+            record: 0,
             dirty: false,
         }
     }
@@ -98,8 +129,8 @@ impl Table {
             self.entries.len() - 1
         });
         let generation = self.entries[index].generation;
-        self.entries[index] =
-            Entry { generation, used: true, state, link, by_cm, held: true, ..Entry::unused() };
+        self.entries[index] = Entry { generation, used: true, by_cm, held: true, ..Entry::unused() };
+        self.entries[index].set(state, link);
         ConnectionId { index: index as u32, generation }
     }
 
@@ -107,7 +138,7 @@ impl Table {
     pub(crate) fn remove(&mut self, id: ConnectionId) {
         let Some(entry) = self.get_mut(id) else { return };
         entry.used = false;
-        entry.link = None;
+        entry.set(ConnectionState::Disconnected, None);
         entry.generation = entry.generation.wrapping_add(1);
         let address = entry.address.take();
         let wakers = std::mem::take(&mut entry.wakers);
@@ -131,6 +162,11 @@ impl Table {
         self.get(id)?.link
     }
 
+    /// What a handle of the connection looks at before each task.
+    pub(crate) fn door(&self, id: ConnectionId) -> Door {
+        self.get(id).map_or_else(Door::default, |entry| entry.door.clone())
+    }
+
     /// Connections that are not over.
     pub(crate) fn live(&self) -> usize {
         self.entries.iter().filter(|entry| entry.used && !entry.state.is_over()).count()
@@ -140,8 +176,7 @@ impl Table {
     pub(crate) fn set_state(&mut self, id: ConnectionId, state: ConnectionState, link: Option<Link>) {
         let Some(entry) = self.get_mut(id) else { return };
         let changed = entry.state != state;
-        entry.state = state;
-        entry.link = link;
+        entry.set(state, link);
         let wakers = std::mem::take(&mut entry.wakers);
         let address = if state.is_over() { entry.address.take() } else { None };
         self.awake.extend(wakers);
@@ -158,12 +193,23 @@ impl Table {
         }
     }
 
-    /// Begins or ends the recording of events.
-    pub(crate) fn record(&mut self, wanted: bool) {
-        self.events = wanted.then(VecDeque::new);
+    /// Begins a record of events, which ends the one before.
+    pub(crate) fn begin_record(&mut self) -> u64 {
+        self.record += 1;
+        self.events = Some(VecDeque::new());
+        self.record
     }
 
-    pub(crate) fn next_event(&mut self) -> Option<ConnectionEvent> {
+    pub(crate) fn end_record(&mut self, record: u64) {
+        if record == self.record {
+            self.events = None;
+        }
+    }
+
+    pub(crate) fn next_event(&mut self, record: u64) -> Option<ConnectionEvent> {
+        if record != self.record {
+            return None;
+        }
         self.events.as_mut()?.pop_front()
     }
 
@@ -183,49 +229,45 @@ impl Table {
         }
     }
 
-    /// A task is going into flight on the connection. Gives the C connection, if tasks can be submitted on it.
-    pub(crate) fn take_off(&mut self, id: ConnectionId) -> Option<Link> {
-        let entry = self.get_mut(id).filter(|entry| entry.state == ConnectionState::Connected)?;
-        entry.flying += 1;
-        entry.link
-    }
-
-    /// A task on the connection is done; true if that is what its end waits for.
+    /// A task came back; true if the end of its connection waited for that. Counts where nobody holds the connection.
     pub(crate) fn landed(&mut self, id: ConnectionId) -> bool {
-        let Some(entry) = self.get_mut(id) else { return false };
-        entry.flying = entry.flying.saturating_sub(1);
-        let last = entry.flying == 0 && !entry.held;
+        let Some(flying) = self.get_mut(id).and_then(|entry| entry.flying.as_mut()) else { return false };
+        *flying = flying.saturating_sub(1);
+        let last = *flying == 0;
         self.dirty |= last;
         last
     }
 
-    /// Notes that the program ends a connection; gives what is to be disconnected, if it is not over.
-    pub(crate) fn begin_disconnect(&mut self, id: ConnectionId) -> Option<Link> {
-        let entry = self.get_mut(id)?;
-        if !entry.state.is_open() {
-            return None;
-        }
-        let link = entry.link;
+    /// The C connection of one that the program can end.
+    pub(crate) fn open_link(&self, id: ConnectionId) -> Option<Link> {
+        self.get(id).filter(|entry| entry.state.is_open())?.link
+    }
+
+    /// The program ended a connection. RDMA CM confirms that later.
+    pub(crate) fn ended(&mut self, id: ConnectionId) {
+        let Some(entry) = self.get_mut(id).filter(|entry| entry.state.is_open()) else { return };
         if entry.by_cm {
-            entry.state = ConnectionState::Disconnecting;
+            entry.set(ConnectionState::Disconnecting, entry.link);
         } else {
             self.set_state(id, ConnectionState::Disconnected, None);
         }
-        link
     }
 
     /// The next connection from `index` on that nobody holds and that can be ended now. Those that are over are
-    /// forgotten.
-    pub(crate) fn abandoned(&mut self, index: &mut usize) -> Option<ConnectionId> {
-        while let Some(entry) = self.entries.get(*index) {
+    /// forgotten; for those with tasks in flight `run` is to tell when these come back.
+    pub(crate) fn abandoned(&mut self, index: &mut usize, run: &Run) -> Option<ConnectionId> {
+        while let Some(entry) = self.entries.get_mut(*index) {
             let id = ConnectionId { index: *index as u32, generation: entry.generation };
-            let (loose, state, flying) = (entry.used && !entry.held, entry.state, entry.flying);
-            if loose && state.is_over() {
-                self.remove(id);
-            }
-            if loose && state.is_open() && flying == 0 {
-                // Asked for again by the same index, since disconnecting may have ended it.
-                return Some(id);
+            if entry.used && !entry.held {
+                if entry.state.is_over() {
+                    self.remove(id);
+                } else if entry.state.is_open() {
+                    if *entry.flying.get_or_insert_with(|| run.flying_on(id)) == 0 {
+                        // Asked for again by the same index, since disconnecting may have ended it.
+                        return Some(id);
+                    }
+                    run.lingering().set(true);
+                }
             }
             *index += 1;
         }

@@ -1,33 +1,49 @@
 //! Tasks that read and change the sync event of a peer, which does nothing for it.
 
-use super::{Pending, Queue, SUBMIT, Task, Word, kind};
+use super::{Pending, Queue, SUBMIT, Task, Word, kind, ready_to_send};
 use crate::caps;
 use crate::connection::Connection;
-use crate::run::{Outcome, Role, Run, Target};
-use doca_common::buffer::{Destination, Load, Payload, Source};
+use crate::run::{Flight, Role, Run, Target};
+use doca_common::buffer::{Destination, NamedBuf, Payload, Source};
 use doca_common::{Error, Failed, Refusal, RemoteEvent, Result};
 
 kind! {
     /// Reads a peer's event: `doca_rdma_task_remote_net_sync_event_get`. Gives [`Word`].
-    EventGetTask: 8, "doca_rdma_task_remote_net_sync_event_get", caps::SYNC_EVENT_GET, targeted;
+    EventGetTask: 8, "doca_rdma_task_remote_net_sync_event_get", caps::SYNC_EVENT_GET, targeted, fills;
     Output = Word<P>, |buffer, _| Word::of(buffer);
 
     /// Sets a peer's event: `doca_rdma_task_remote_net_sync_event_notify_set`. Gives the buffer back.
-    EventSetTask: 9, "doca_rdma_task_remote_net_sync_event_notify_set", caps::SYNC_EVENT_NOTIFY_SET, targeted;
+    EventSetTask: 9, "doca_rdma_task_remote_net_sync_event_notify_set", caps::SYNC_EVENT_NOTIFY_SET, targeted, takes;
     Output = P, |buffer, _| buffer;
 
     /// Adds to a peer's event: `doca_rdma_task_remote_net_sync_event_notify_add`. Gives the value before, as
     /// [`Word`].
-    EventAddTask: 10, "doca_rdma_task_remote_net_sync_event_notify_add", caps::SYNC_EVENT_NOTIFY_ADD, targeted;
+    EventAddTask: 10, "doca_rdma_task_remote_net_sync_event_notify_add", caps::SYNC_EVENT_NOTIFY_ADD, targeted, fills;
     Output = Word<P>, |buffer, _| Word::of(buffer);
 }
 
-/// Refuses an event that was imported for another device than this context's, and a buffer that does not fit.
-fn check(run: &Run, load: &Load, event: &RemoteEvent, role: Role) -> Result<()> {
-    if event.device() != run.instance().device() {
-        return Err(Error::refused(SUBMIT, Refusal::OtherDevice).with("the remote event"));
-    }
-    run.check(SUBMIT, load, role)
+/// Refuses an event that was imported for another device than this context's.
+#[inline]
+fn check_device(run: &Run, event: &RemoteEvent) -> Result<()> {
+    if event.device() == run.instance().device() { Ok(()) } else { Err(other_device()) }
+}
+
+#[cold]
+fn other_device() -> Error {
+    Error::refused(SUBMIT, Refusal::OtherDevice).with("the remote event")
+}
+
+#[cold]
+fn no_number(len: usize) -> Error {
+    Error::refused(SUBMIT, Refusal::OutOfRange).with(format!("{len} bytes of data, 8 are a number"))
+}
+
+/// Checks where a value goes, and makes it ready.
+#[inline]
+fn ready_for_word<D: Destination>(run: &Run, result: &mut D, event: &RemoteEvent) -> Result<NamedBuf> {
+    check_device(run, event)?;
+    run.check(SUBMIT, result, Role::Word)?;
+    result.as_destination()
 }
 
 impl Queue<EventGetTask> {
@@ -44,16 +60,12 @@ impl Queue<EventGetTask> {
         event: &RemoteEvent,
         destination: D,
     ) -> std::result::Result<Pending<EventGetTask, D>, Failed<D>> {
-        let check = |run: &Run, load: &Load| check(run, load, event, Role::Word);
-        self.submit_on(
+        self.launch_on(
             connection,
-            destination.into_load(),
-            check,
-            Load::as_destination,
-            |run, token, link, to| {
-                run.aim(token, Target::Event(event.clone()));
-                run.submit_event_get(token, link, event.as_raw(), to)
-            },
+            destination,
+            |run, destination| ready_for_word(run, destination, event),
+            |run, place, open, to| run.submit_event_get(place, open, event.named(), to),
+            || Target::Event(event.clone()),
         )
     }
 }
@@ -73,17 +85,19 @@ impl Queue<EventSetTask> {
         event: &RemoteEvent,
         source: S,
     ) -> std::result::Result<Pending<EventSetTask, S>, Failed<S>> {
-        let check = |run: &Run, load: &Load| {
-            if load.len() != 8 {
-                let text = format!("{} bytes of data, 8 are a number", load.len());
-                return Err(Error::refused(SUBMIT, Refusal::OutOfRange).with(text));
-            }
-            check(run, load, event, Role::Source)
-        };
-        self.submit_on(connection, source.into_load(), check, Load::as_source, |run, token, link, from| {
-            run.aim(token, Target::Event(event.clone()));
-            run.submit_event_set(token, link, event.as_raw(), from)
-        })
+        self.launch_on(
+            connection,
+            source,
+            |run, source| {
+                if source.data_len() != 8 {
+                    return Err(no_number(source.data_len()));
+                }
+                check_device(run, event)?;
+                ready_to_send(run, source)
+            },
+            |run, place, open, from| run.submit_event_set(place, open, event.named(), from),
+            || Target::Event(event.clone()),
+        )
     }
 }
 
@@ -102,10 +116,12 @@ impl Queue<EventAddTask> {
         result: D,
         add: u64,
     ) -> std::result::Result<Pending<EventAddTask, D>, Failed<D>> {
-        let check = |run: &Run, load: &Load| check(run, load, event, Role::Word);
-        self.submit_on(connection, result.into_load(), check, Load::as_destination, |run, token, link, to| {
-            run.aim(token, Target::Event(event.clone()));
-            run.submit_event_add(token, link, event.as_raw(), to, add)
-        })
+        self.launch_on(
+            connection,
+            result,
+            |run, result| ready_for_word(run, result, event),
+            |run, place, open, to| run.submit_event_add(place, open, event.named(), to, add),
+            || Target::Event(event.clone()),
+        )
     }
 }

@@ -3,8 +3,8 @@
 use super::{Pending, Queue, SUBMIT, Task, kind};
 use crate::caps;
 use crate::connection::Connection;
-use crate::run::{Outcome, Role, Run, Target};
-use doca_common::buffer::{Destination, Load, Payload, Source};
+use crate::run::{Flight, Role, Run, Target};
+use doca_common::buffer::{Destination, NamedBuf, Payload, Source};
 use doca_common::{Error, Failed, Refusal, RemoteBuffer, RemoteCell, Result};
 use std::fmt;
 
@@ -39,53 +39,78 @@ pub struct Word<P> {
 }
 
 impl<P: Payload> Word<P> {
-    pub(super) fn of(buffer: P) -> Self {
+    /// What an atomic brought. Nobody says what DOCA did to the length of the buffer's data.
+    #[inline]
+    pub(super) fn of(mut buffer: P) -> Self {
+        buffer.filled(8);
+        buffer.disturbed();
         Word { value: buffer.first_word().unwrap_or_default(), buffer }
     }
 }
 
 kind! {
     /// Reads a peer's memory: `doca_rdma_task_read`. Gives [`Fetched`].
-    ReadTask: 3, "doca_rdma_task_read", caps::READ, targeted;
-    Output = Fetched<P>, |buffer, outcome| Fetched { buffer, len: outcome.len };
+    ReadTask: 3, "doca_rdma_task_read", caps::READ, targeted, fills;
+    Output = Fetched<P>, |mut buffer, flight| {
+        let len = flight.len.get();
+        buffer.filled(len as usize);
+        Fetched { buffer, len }
+    };
 
     /// Writes a peer's memory: `doca_rdma_task_write`. Gives the buffer back when the peer's adapter has the data;
     /// a message sent behind it, or [`WriteImmTask`], tells the peer that they are there.
-    WriteTask: 4, "doca_rdma_task_write", caps::WRITE, targeted;
+    WriteTask: 4, "doca_rdma_task_write", caps::WRITE, targeted, takes;
     Output = P, |buffer, _| buffer;
 
     /// Writes a peer's memory, and consumes a receive of the peer with a number:
     /// `doca_rdma_task_write_imm`. Gives the buffer back.
-    WriteImmTask: 5, "doca_rdma_task_write_imm", caps::WRITE_IMM, targeted;
+    WriteImmTask: 5, "doca_rdma_task_write_imm", caps::WRITE_IMM, targeted, takes;
     Output = P, |buffer, _| buffer;
 
     /// Changes 8 bytes of a peer's memory if they have a certain value: `doca_rdma_task_atomic_cmp_swp`. Gives the
     /// value before, as [`Word`]. It is atomic against RDMA atomics on the peer's device, not against its CPU.
-    CompareSwapTask: 6, "doca_rdma_task_atomic_cmp_swp", caps::ATOMIC_CMP_SWP, targeted;
+    CompareSwapTask: 6, "doca_rdma_task_atomic_cmp_swp", caps::ATOMIC_CMP_SWP, targeted, fills;
     Output = Word<P>, |buffer, _| Word::of(buffer);
 
     /// Adds to 8 bytes of a peer's memory: `doca_rdma_task_atomic_fetch_add`. Gives the value before, as [`Word`].
     /// It is atomic against RDMA atomics on the peer's device, not against its CPU.
-    FetchAddTask: 7, "doca_rdma_task_atomic_fetch_add", caps::ATOMIC_FETCH_ADD, targeted;
+    FetchAddTask: 7, "doca_rdma_task_atomic_fetch_add", caps::ATOMIC_FETCH_ADD, targeted, fills;
     Output = Word<P>, |buffer, _| Word::of(buffer);
 }
 
 /// Refuses remote memory that was imported for another device than this context's.
+#[inline]
 fn check_device(run: &Run, remote: &RemoteBuffer) -> Result<()> {
-    if remote.device() == run.instance().device() {
-        return Ok(());
-    }
-    Err(Error::refused(SUBMIT, Refusal::OtherDevice).with("the remote memory"))
+    if remote.device() == run.instance().device() { Ok(()) } else { Err(other_device()) }
 }
 
-/// Refuses more data than the remote range has.
-fn check_write(run: &Run, load: &Load, remote: &RemoteBuffer) -> Result<()> {
+#[cold]
+fn other_device() -> Error {
+    Error::refused(SUBMIT, Refusal::OtherDevice).with("the remote memory")
+}
+
+/// Checks what is to be written and makes it ready. Refuses more data than the remote range has.
+#[inline]
+fn ready_to_write<S: Source>(run: &Run, source: &mut S, remote: &RemoteBuffer) -> Result<NamedBuf> {
     check_device(run, remote)?;
-    if load.len() > remote.len() {
-        let text = format!("{} bytes into {remote:?}", load.len());
-        return Err(Error::refused(SUBMIT, Refusal::OutOfRange).with(text));
+    if source.data_len() > remote.len() {
+        return Err(too_much(source.data_len(), remote));
     }
-    run.check(SUBMIT, load, Role::Source)
+    run.check(SUBMIT, source, Role::Source)?;
+    source.as_source()
+}
+
+#[cold]
+fn too_much(len: usize, remote: &RemoteBuffer) -> Error {
+    Error::refused(SUBMIT, Refusal::OutOfRange).with(format!("{len} bytes into {remote:?}"))
+}
+
+/// Checks where an atomic's result goes, and makes it ready.
+#[inline]
+fn ready_for_word<D: Destination>(run: &Run, result: &mut D, cell: &RemoteBuffer) -> Result<NamedBuf> {
+    check_device(run, cell)?;
+    run.check(SUBMIT, result, Role::Word)?;
+    result.as_destination()
 }
 
 impl Queue<ReadTask> {
@@ -103,19 +128,16 @@ impl Queue<ReadTask> {
         source: &RemoteBuffer,
         destination: D,
     ) -> std::result::Result<Pending<ReadTask, D>, Failed<D>> {
-        let check = |run: &Run, load: &Load| {
-            check_device(run, source)?;
-            run.check(SUBMIT, load, Role::Fetched { len: source.len() })
-        };
-        self.submit_on(
+        self.launch_on(
             connection,
-            destination.into_load(),
-            check,
-            Load::as_destination,
-            |run, token, link, to| {
-                run.aim(token, Target::Memory(source.clone()));
-                run.submit_read(token, link, source.as_raw(), to)
+            destination,
+            |run, destination| {
+                check_device(run, source)?;
+                run.check(SUBMIT, destination, Role::Fetched { len: source.len() })?;
+                destination.as_destination()
             },
+            |run, place, open, to| run.submit_read(place, open, source.named(), to),
+            || Target::Memory(source.clone()),
         )
     }
 }
@@ -135,11 +157,13 @@ impl Queue<WriteTask> {
         source: S,
         destination: &RemoteBuffer,
     ) -> std::result::Result<Pending<WriteTask, S>, Failed<S>> {
-        let check = |run: &Run, load: &Load| check_write(run, load, destination);
-        self.submit_on(connection, source.into_load(), check, Load::as_source, |run, token, link, from| {
-            run.aim(token, Target::Memory(destination.clone()));
-            run.submit_write(token, link, from, destination.as_raw())
-        })
+        self.launch_on(
+            connection,
+            source,
+            |run, source| ready_to_write(run, source, destination),
+            |run, place, open, from| run.submit_write(place, open, from, destination.named()),
+            || Target::Memory(destination.clone()),
+        )
     }
 }
 
@@ -158,11 +182,14 @@ impl Queue<WriteImmTask> {
         destination: &RemoteBuffer,
         immediate: u32,
     ) -> std::result::Result<Pending<WriteImmTask, S>, Failed<S>> {
-        let check = |run: &Run, load: &Load| check_write(run, load, destination);
-        self.submit_on(connection, source.into_load(), check, Load::as_source, |run, token, link, from| {
-            run.aim(token, Target::Memory(destination.clone()));
-            run.submit_write_imm(token, link, from, destination.as_raw(), immediate)
-        })
+        let to = destination.named();
+        self.launch_on(
+            connection,
+            source,
+            |run, source| ready_to_write(run, source, destination),
+            |run, place, open, from| run.submit_write_imm(place, open, from, to, immediate),
+            || Target::Memory(destination.clone()),
+        )
     }
 }
 
@@ -185,14 +212,13 @@ impl Queue<CompareSwapTask> {
         swap: u64,
     ) -> std::result::Result<Pending<CompareSwapTask, D>, Failed<D>> {
         let cell = cell.as_buffer();
-        let check = |run: &Run, load: &Load| {
-            check_device(run, cell)?;
-            run.check(SUBMIT, load, Role::Word)
-        };
-        self.submit_on(connection, result.into_load(), check, Load::as_destination, |run, token, link, to| {
-            run.aim(token, Target::Memory(cell.clone()));
-            run.submit_compare_swap(token, link, cell.as_raw(), to, compare, swap)
-        })
+        self.launch_on(
+            connection,
+            result,
+            |run, result| ready_for_word(run, result, cell),
+            |run, place, open, to| run.submit_compare_swap(place, open, cell.named(), to, compare, swap),
+            || Target::Memory(cell.clone()),
+        )
     }
 }
 
@@ -212,13 +238,12 @@ impl Queue<FetchAddTask> {
         add: u64,
     ) -> std::result::Result<Pending<FetchAddTask, D>, Failed<D>> {
         let cell = cell.as_buffer();
-        let check = |run: &Run, load: &Load| {
-            check_device(run, cell)?;
-            run.check(SUBMIT, load, Role::Word)
-        };
-        self.submit_on(connection, result.into_load(), check, Load::as_destination, |run, token, link, to| {
-            run.aim(token, Target::Memory(cell.clone()));
-            run.submit_fetch_add(token, link, cell.as_raw(), to, add)
-        })
+        self.launch_on(
+            connection,
+            result,
+            |run, result| ready_for_word(run, result, cell),
+            |run, place, open, to| run.submit_fetch_add(place, open, cell.named(), to, add),
+            || Target::Memory(cell.clone()),
+        )
     }
 }

@@ -232,8 +232,14 @@ fn address(task: *const Task) -> usize {
     task.addr()
 }
 
+#[inline]
 fn mark(task: *const Task) -> Option<Mark> {
-    if armed() { lock(&PLAN.marks).get(&address(task)).copied() } else { None }
+    if armed() { marked(task) } else { None }
+}
+
+#[cold]
+fn marked(task: *const Task) -> Option<Mark> {
+    lock(&PLAN.marks).get(&address(task)).copied()
 }
 
 /// Whether a task in flight is not to be executed, because it will fail.
@@ -305,10 +311,13 @@ pub fn freeze(at_start: bool) -> Option<u64> {
 }
 
 /// A number of chance below `end`, if queues are to be served in an order of chance.
+#[inline]
 pub fn shuffle(end: u32) -> Option<u32> {
-    if !armed() {
-        return None;
-    }
+    if armed() { chance(end) } else { None }
+}
+
+#[cold]
+fn chance(end: u32) -> Option<u32> {
     let wanted = |armed: &Armed| matches!(armed.rule.what, What::Reorder { .. }).then_some(());
     first(wanted)?;
     // SplitMix64: any seed will do, and each gives its own sequence.
