@@ -320,8 +320,17 @@ impl Lifecycle {
 /// [`Refusal::OtherEngine`], [`Refusal::InCallback`], [`Refusal::EngineGone`], and those of `doca_ctx_start`. The
 /// context is idle then.
 pub fn start<M: Member>(member: &Rc<M>, engine: &ProgressEngine) -> Result<()> {
+    restart(member, engine.core())
+}
+
+/// As [`start`], by the inside of the engine, which whoever started it before has.
+///
+/// # Errors
+///
+/// As there.
+pub fn restart<M: Member>(member: &Rc<M>, core: &Rc<Core>) -> Result<()> {
     const CALL: &str = "doca_ctx_start";
-    let (core, life) = (engine.core(), member.life());
+    let life = member.life();
     life.require_alive(CALL)?;
     core.require_outside(CALL)?;
     match life.engine.get() {

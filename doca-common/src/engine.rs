@@ -325,6 +325,16 @@ impl Core {
         &self.members
     }
 
+    /// Asks the contexts one by one until one says that it was meant; as [`with_member`](Self::with_member) otherwise.
+    pub(crate) fn search(&self, mut body: impl FnMut(&Core, &dyn Member) -> bool) {
+        let members = self.members.borrow();
+        for (_, member) in members.iter().flatten() {
+            if body(self, &**member) {
+                break;
+            }
+        }
+    }
+
     /// Does what callbacks and dropped handles left to be done, children before contexts.
     pub(crate) fn tidy(&self) {
         self.set(Flags::MARKED, false);

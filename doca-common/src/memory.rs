@@ -87,6 +87,10 @@ impl Memory {
             .map(|region| SharedMemory { region, one_thread: PhantomData })
     }
 
+    pub(crate) fn into_parts(self) -> (Backing, usize) {
+        (self.backing, self.len)
+    }
+
     fn register(self, device: &Device, access: Access) -> std::result::Result<Arc<Region>, Failed<Memory>> {
         let len = self.len;
         Region::register(self.backing, len, device, access)

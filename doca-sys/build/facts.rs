@@ -44,7 +44,7 @@ pub(crate) fn metadata(sdk: &Sdk, bindings: &str) -> Vec<(String, String)> {
         fact("PREFIX", sdk.chosen.prefix.display()),
         fact("MODULES", sdk.modules.join(" ")),
         fact("INCLUDE", joined(&sdk.include_dirs)),
-        fact("LIBDIR", joined(&sdk.library_dirs)),
+        fact("LIBDIR", joined(&run_dirs(sdk))),
         fact("LINK_ARGS", sdk.link_args().collect::<Vec<_>>().join(" ")),
         fact("SIM", u8::from(sdk.chosen.simulator)),
         fact("HAS_COMCH", u8::from(sdk.comch)),
@@ -53,6 +53,14 @@ pub(crate) fn metadata(sdk: &Sdk, bindings: &str) -> Vec<(String, String)> {
     ];
     facts.extend(optional(bindings));
     facts
+}
+
+/// Where programs find the libraries when they run. Connections of STA are librdmacm's, of which the simulator has its own
+/// beside its other libraries.
+fn run_dirs(sdk: &Sdk) -> Vec<PathBuf> {
+    let own = |dir: &PathBuf| Some(dir.join("doca-sim-rdmacm")).filter(|dir| sdk.sta && dir.is_dir());
+    let rdmacm = sdk.library_dirs.iter().filter(|_| sdk.chosen.simulator).filter_map(own);
+    rdmacm.chain(sdk.library_dirs.iter().cloned()).collect()
 }
 
 /// The same facts for a documentation build, which has all bindings and no installation.

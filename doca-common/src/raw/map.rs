@@ -77,6 +77,11 @@ impl Region {
         })
     }
 
+    /// In C.
+    pub fn as_raw(&self) -> *mut doca_mmap {
+        self.map.as_ptr()
+    }
+
     /// The device it is registered with.
     #[inline]
     pub fn device(&self) -> &Device {
@@ -166,6 +171,16 @@ impl Drop for Region {
             }
         }
     }
+}
+
+/// Registers memory for a sister crate, which hands it to DOCA in one piece: no part of it ever becomes a buffer.
+///
+/// # Errors
+///
+/// DOCA's.
+pub fn register(memory: crate::Memory, device: &Device, access: Access) -> Result<Region> {
+    let (backing, len) = memory.into_parts();
+    Region::register(backing, len, device, access).map_err(|(error, _)| error)
 }
 
 fn create_map(backing: &Backing, len: usize, device: &Device, access: Access) -> Result<NonNull<doca_mmap>> {

@@ -1,0 +1,224 @@
+//! Why initiators cannot connect: the preconditions in the order in which to rule them out.
+
+use doca_common::version::version;
+use doca_common::{Code, DeviceInfo, Error, Kind};
+use std::fmt;
+
+/// What must hold before an initiator is served, in the order in which to look.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+#[non_exhaustive]
+pub enum Precondition {
+    /// Libraries: `libdoca_sta` and the `libdoca_rdma` under it are of one release.
+    Libraries,
+    /// The device can control a target.
+    Capability,
+    /// The process may use the device, and lock memory.
+    Privileges,
+    /// The target listens where the initiator looks.
+    Listener,
+    /// Packets of the connections reach the adapter's queue pairs.
+    Steering,
+    /// The initiator does its part.
+    Initiator,
+}
+
+/// What is to be checked for each.
+const CHECKS: &[(Precondition, &str)] = &[
+    (
+        Precondition::Libraries,
+        "that doca-sta and doca-rdma are installed, and of one release (doca link-check)",
+    ),
+    (
+        Precondition::Capability,
+        "that the control device is a physical function of a BlueField-3 or newer that may run DPA programs (doca caps)",
+    ),
+    (
+        Precondition::Privileges,
+        "that the process may use the device: CAP_IPC_LOCK, CAP_SYS_RAWIO, the limit of locked memory, huge pages, and \
+         the device nodes of infiniband and vfio",
+    ),
+    (
+        Precondition::Listener,
+        "that the target listens at the address and port that the initiator uses, and no other process",
+    ),
+    (
+        Precondition::Steering,
+        "that packets of the network device reach the adapter's queue pairs: with DOCA Flow, or another program that owns \
+         the steering of the port, add the rules that let RDMA traffic through",
+    ),
+    (Precondition::Initiator, "the initiator: the NQN, its host NQN, its queue size, and its log"),
+];
+
+impl Precondition {
+    /// What to check.
+    pub fn check(self) -> &'static str {
+        CHECKS.iter().find(|(own, _)| *own == self).map_or("", |(_, check)| check)
+    }
+
+    /// All, in order.
+    pub fn all() -> impl Iterator<Item = Precondition> {
+        CHECKS.iter().map(|(precondition, _)| *precondition)
+    }
+}
+
+impl fmt::Display for Precondition {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Precondition::Libraries => "libraries",
+            Precondition::Capability => "capability",
+            Precondition::Privileges => "privileges",
+            Precondition::Listener => "listener",
+            Precondition::Steering => "steering",
+            Precondition::Initiator => "initiator",
+        })
+    }
+}
+
+/// The first precondition that does not hold, and how that was seen.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Finding {
+    /// Which one.
+    pub precondition: Precondition,
+    /// What was seen.
+    pub seen: String,
+}
+
+impl fmt::Display for Finding {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}; check {}", self.precondition, self.seen, self.precondition.check())
+    }
+}
+
+/// How a queue pair stays silent.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Silence {
+    /// The initiator did not confirm the connection.
+    NotEstablished,
+    /// It is connected, but no command came, not even Connect.
+    NoCommand,
+    /// Commands came, but the application answered none.
+    Unanswered,
+}
+
+impl Silence {
+    /// What it points to.
+    pub fn finding(self) -> Finding {
+        let (precondition, seen) = match self {
+            Silence::NotEstablished => {
+                (Precondition::Initiator, "the connection was accepted, and never confirmed")
+            }
+            Silence::NoCommand => {
+                (Precondition::Steering, "RDMA CM connected, and no command came, not even Connect")
+            }
+            Silence::Unanswered => (
+                Precondition::Initiator,
+                "commands came, and this application answered none: its own handler is to look at",
+            ),
+        };
+        Finding { precondition, seen: seen.to_owned() }
+    }
+}
+
+/// What a target knows about itself.
+#[derive(Debug, Default)]
+pub struct Facts<'a> {
+    /// Why the target did not start, if it did not.
+    pub failure: Option<&'a Error>,
+    /// Whether it listens.
+    pub listening: bool,
+    /// Requests that came.
+    pub requests: u64,
+    /// Commands that came.
+    pub commands: u64,
+    /// Connections whose Connect command succeeded.
+    pub connected: u64,
+}
+
+/// The first precondition that does not hold. `None` if an initiator was served.
+pub fn diagnose(facts: &Facts<'_>) -> Option<Finding> {
+    let found = |precondition, seen: &str| Some(Finding { precondition, seen: seen.to_owned() });
+    if let Some(finding) = libraries() {
+        return Some(finding);
+    }
+    if let Some(error) = facts.failure {
+        return Some(Finding { precondition: of_failure(error), seen: error.to_string() });
+    }
+    if !facts.listening {
+        return found(Precondition::Listener, "nothing listens");
+    }
+    if facts.requests == 0 {
+        return found(Precondition::Listener, "no initiator asked to connect");
+    }
+    if facts.commands == 0 {
+        return found(Precondition::Steering, "RDMA CM connected, and no command came, not even Connect");
+    }
+    if facts.connected == 0 {
+        return found(Precondition::Initiator, "every Connect command was refused");
+    }
+    None
+}
+
+/// Whether built and loaded libraries are of one release.
+fn libraries() -> Option<Finding> {
+    doca_common::version::require_fit().err().map(|error| Finding {
+        precondition: Precondition::Libraries,
+        seen: format!("{error} ({:?})", version()),
+    })
+}
+
+/// What an error at creation or start points to.
+fn of_failure(error: &Error) -> Precondition {
+    match (error.kind(), error.code()) {
+        (_, Some(Code::INITIALIZATION | Code::UNSUPPORTED_VERSION | Code::DRIVER)) => Precondition::Libraries,
+        (Kind::NotSupported | Kind::NotFound, _) => Precondition::Capability,
+        (Kind::NotPermitted | Kind::System, _) | (_, Some(Code::NO_MEMORY | Code::OPERATING_SYSTEM)) => {
+            Precondition::Privileges
+        }
+        _ => Precondition::Capability,
+    }
+}
+
+/// Checks what can be checked before a target is built: libraries, the device's capability, and whether this process
+/// may use it.
+pub fn check_device(device: &DeviceInfo) -> Option<Finding> {
+    if let Some(finding) = libraries() {
+        return Some(finding);
+    }
+    let failure = crate::limits::Limits::of(device).err()?;
+    Some(Finding { precondition: of_failure(&failure), seen: failure.to_string() })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_first_thing_that_fails_is_named() {
+        let named = |facts: Facts<'_>| diagnose(&facts).map(|finding| finding.precondition);
+        let refused = Error::doca("doca_sta_create", Code::NOT_SUPPORTED);
+        assert_eq!(
+            named(Facts { failure: Some(&refused), ..Facts::default() }),
+            Some(Precondition::Capability)
+        );
+        let refused = Error::doca("doca_ctx_start", Code::NOT_PERMITTED);
+        assert_eq!(
+            named(Facts { failure: Some(&refused), ..Facts::default() }),
+            Some(Precondition::Privileges)
+        );
+        assert_eq!(named(Facts::default()), Some(Precondition::Listener));
+        let listening = Facts { listening: true, ..Facts::default() };
+        assert_eq!(named(Facts { requests: 2, ..listening }), Some(Precondition::Steering));
+        let listening = Facts { listening: true, requests: 2, commands: 2, ..Facts::default() };
+        assert_eq!(named(listening), Some(Precondition::Initiator));
+        let served = Facts { listening: true, requests: 2, commands: 2, connected: 1, ..Facts::default() };
+        assert_eq!(named(served), None);
+        assert!(Silence::NoCommand.finding().to_string().contains("DOCA Flow"));
+    }
+
+    #[test]
+    fn every_precondition_has_its_check_in_order() {
+        let all: Vec<_> = Precondition::all().collect();
+        assert!(all.is_sorted() && all.len() == 6);
+        assert!(all.iter().all(|precondition| !precondition.check().is_empty()));
+    }
+}
