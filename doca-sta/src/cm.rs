@@ -84,7 +84,6 @@ impl Listener {
     /// # Errors
     ///
     /// The operating system's.
-    #[expect(clippy::should_implement_trait, reason = "an iterator would end when nothing waits")]
     pub fn next(&self) -> Result<Option<CmEvent>> {
         static NUMBER: AtomicU64 = AtomicU64::new(1);
         let taken = self.listening.take(|| NUMBER.fetch_add(1, Ordering::Relaxed));

@@ -3,7 +3,7 @@
 use crate::io::IoInstance;
 use crate::qp::QpId;
 use crate::raw::io::Loan;
-use doca_common::{Error, Failed, Refusal, Result};
+use doca_common::{Error, Failed, Refusal};
 use std::fmt;
 use std::ptr::NonNull;
 use std::rc::Rc;

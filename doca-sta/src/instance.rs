@@ -422,10 +422,14 @@ impl Member for Instance {
     fn free_idle_tasks(&self) {}
 
     fn prepare_stop(&self) -> bool {
-        let Some(family) = self.family.get() else { return true };
-        family.closing.store(true, Ordering::Relaxed);
-        // IO contexts go first, on their threads.
-        if family.contexts.load(Ordering::Acquire) > 0 || !self.empty() {
+        if let Some(family) = self.family.get() {
+            family.closing.store(true, Ordering::Relaxed);
+            // IO contexts go first, on their threads.
+            if family.contexts.load(Ordering::Acquire) > 0 {
+                return false;
+            }
+        }
+        if self.life.state() == State::Running && !self.empty() {
             return false;
         }
         self.destroy_objects();

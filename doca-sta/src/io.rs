@@ -675,11 +675,9 @@ impl IoInstance {
         };
         let Some((qp, mut capsule)) = flown else { return };
         match (what, code) {
-            (Ended::Fetch, Code::SUCCESS) => {
-                if self.is_open(qp) {
-                    capsule.fetched();
-                    self.arrivals.borrow_mut().push_front((qp, capsule));
-                }
+            (Ended::Fetch, Code::SUCCESS) if self.is_open(qp) => {
+                capsule.fetched();
+                self.arrivals.borrow_mut().push_front((qp, capsule));
             }
             (_, Code::SUCCESS) => {}
             // What is flushed while the queue pair ends is no news.

@@ -293,9 +293,8 @@ mod tests {
         let piece = plain.alloc(8192, 4096).unwrap();
         assert!(piece.iova.is_multiple_of(4096));
         // SAFETY: 8192 bytes that were just allocated.
-        assert!(
-            unsafe { std::slice::from_raw_parts(piece.start.as_ptr(), 8192) }.iter().all(|byte| *byte == 0)
-        );
+        let bytes = unsafe { std::slice::from_raw_parts(piece.start.as_ptr(), 8192) };
+        assert!(bytes.iter().all(|byte| *byte == 0));
         assert!(plain.contains(piece.iova + 4096, 4096));
         assert!(!plain.contains(piece.iova + 4096, 4097), "beyond the end");
         assert!(!plain.contains(piece.iova - 1, 2), "before the start");

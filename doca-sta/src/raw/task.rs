@@ -155,7 +155,7 @@ mod tests {
 
     #[test]
     fn tokens_survive_user_data() {
-        let token = Token { channel: 0xFFFE, index: 0xAB_CDEF, generation: 0x1_0000_0003 as u32 };
+        let token = Token { channel: 0xFFFE, index: 0xAB_CDEF, generation: 0x0103_0003 };
         let back = Token::from_data(token.to_data());
         assert_eq!((back.channel, back.index), (token.channel, token.index));
         assert!(back.is_generation(token.generation));
