@@ -21,13 +21,25 @@ use std::task::Waker;
 /// Names one operation: the place of its slot, and how often that had been used before.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Token {
-    index: u32,
-    generation: u32,
+    /// Place in the slab.
+    pub index: u32,
+    /// How often the place had been used before.
+    pub generation: u32,
 }
 
 impl Token {
     /// Names no operation.
     pub const NONE: Token = Token { index: u32::MAX, generation: u32::MAX };
+
+    /// As eight bytes of user data.
+    pub fn to_bits(self) -> u64 {
+        u64::from(self.generation) << 32 | u64::from(self.index)
+    }
+
+    /// From eight bytes of user data.
+    pub fn from_bits(bits: u64) -> Self {
+        Token { index: bits as u32, generation: (bits >> 32) as u32 }
+    }
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -4,12 +4,12 @@ use crate::control::Control;
 use crate::raw::bytes::Bytes;
 use crate::raw::connection::Link;
 use crate::raw::end::{End, either};
+use doca_common::engine::Core;
 use doca_common::raw::context::null;
 use doca_common::raw::{as_number, current, number, task};
 use doca_common::slot::Token;
 use doca_common::{Result, call};
 use doca_sys::{doca_comch_task_send, doca_data};
-use std::any::Any;
 use std::ptr;
 
 /// Sends a message. On an error nothing is on its way.
@@ -54,15 +54,15 @@ pub(crate) unsafe extern "C" fn sent(send: *mut doca_comch_task_send, token: doc
         doca_sys::doca_task_free(common);
         code
     };
-    current::record(as_number(context), |core, member| {
-        if let Some(control) = (member as &dyn Any).downcast_ref::<Control>() {
-            control.with_run(|run| {
-                if run.sent(Token::from_bits(as_number(token)), code) {
-                    core.mark();
-                }
-            });
-        }
-    });
+    let record = |core: &Core, control: &Control| {
+        control.with_run(|run| {
+            if run.sent(Token::from_bits(as_number(token)), code) {
+                core.mark();
+            }
+        });
+    };
+    // SAFETY: recording runs no code of users, and leaves the contexts of the engine alone.
+    unsafe { current::record(as_number(context), record) };
 }
 
 impl End {
