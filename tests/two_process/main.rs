@@ -8,12 +8,14 @@
 //!
 //! `cargo sim test --test two_process` runs all but the long ones, `… -- NAME` one, `… -- --ignored` the long ones.
 
+mod counter;
 mod input;
 mod kill;
 mod process;
 mod random;
 mod side;
 mod silence;
+mod stopped;
 mod traffic;
 mod wake;
 
@@ -28,6 +30,23 @@ const TESTS: &[Test] = &[
     Test::new("traffic::large_messages", traffic::large_messages),
     Test::new("traffic::soak_small_messages", traffic::soak_small_messages).too_long("a million messages"),
     Test::new("traffic::soak_large_messages", traffic::soak_large_messages).too_long("4 GiB"),
+    Test::new("counter::nothing_is_lost_in_mapped_memory", counter::nothing_is_lost_in_mapped_memory),
+    Test::new(
+        "counter::nothing_is_lost_in_memory_of_the_heap",
+        counter::nothing_is_lost_in_memory_of_the_heap,
+    ),
+    Test::new(
+        "counter::nothing_is_lost_beside_the_owners_cpu",
+        counter::nothing_is_lost_beside_the_owners_cpu,
+    ),
+    Test::new(
+        "stopped::every_kind_completes_in_mapped_memory",
+        stopped::every_kind_completes_in_mapped_memory,
+    ),
+    Test::new(
+        "stopped::every_kind_completes_in_memory_of_the_heap",
+        stopped::every_kind_completes_in_memory_of_the_heap,
+    ),
     Test::new("input::damaged_descriptors", input::damaged_descriptors),
     Test::new("input::topology_files", input::topology_files),
     Test::new(
@@ -51,6 +70,8 @@ const ROLES: &[Role] = &[
     ("newcomer", kill::newcomer),
     ("descriptor victim", kill::descriptor_victim),
     ("receiver", traffic::receiver),
+    ("counting", counter::counting),
+    ("target", stopped::target),
     ("exporter", input::exporter),
     ("importer", input::importer),
     ("lister", input::lister),
