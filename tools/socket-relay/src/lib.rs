@@ -2,12 +2,15 @@
 
 #![forbid(unsafe_code)]
 
+pub mod comch;
 pub mod fault;
 pub mod frame;
 pub mod local;
 pub mod mux;
+pub mod options;
 pub mod relay;
 pub mod settings;
+pub mod smoke;
 pub mod socket_file;
 pub mod transport;
 

@@ -64,7 +64,8 @@ pub trait Transport {
     /// What will not go away by itself.
     fn connect(&mut self) -> Result<(), Fault>;
 
-    /// Lets things happen; tells at most about `most` messages. Whether anything happened.
+    /// Lets things happen; tells at most about `most` messages, and after [`LinkEvent::Up`] or [`LinkEvent::Down`]
+    /// nothing more until the next call. Whether anything happened.
     fn progress(&mut self, most: usize, sink: &mut dyn FnMut(LinkEvent<'_>)) -> bool;
 
     /// Sends one message made of two parts.

@@ -327,7 +327,8 @@ fn a_partner_of_another_kind_is_told_from_a_broken_one() {
         fresh().handle(message, now)
     };
     assert_eq!(greet(&|_| {}, &mut message), Ok(()));
-    let cases: [(fn(&mut Hello<'_>), &str); 3] = [
+    type Change = fn(&mut Hello<'_>);
+    let cases: [(Change, &str); 3] = [
         (|hello| hello.version = 2, "protocol version 2"),
         (|hello| hello.limits.max_frame = 255, "too small"),
         (|hello| hello.limits.window = 0, "of 0"),

@@ -55,6 +55,8 @@ pub(super) struct Link {
     /// The peer's instance in the session before.
     pub(super) peer_instance: Option<[u8; 16]>,
     probe_nonce: u64,
+    /// When the layer below was last asked about the peer.
+    looked_at: Option<Instant>,
 }
 
 impl<T: Transport> Relay<T> {
@@ -87,7 +89,7 @@ impl<T: Transport> Relay<T> {
         let mut broken = None;
         let Relay { transport, mux, counters, .. } = self;
         let busy = transport.progress(SHARE, &mut |event| match event {
-            LinkEvent::Message(message) if broken.is_none() && ups.is_empty() => {
+            LinkEvent::Message(message) if broken.is_none() => {
                 counters.frames_in += 1;
                 if let Some(mux) = mux
                     && let Err(what) = mux.handle(message, now)
@@ -118,6 +120,16 @@ impl<T: Transport> Relay<T> {
             && !busy
         {
             broken = mux.tick(now).err();
+            let silent =
+                now.saturating_duration_since(mux.last_heard().max(self.link.looked_at.unwrap_or(now)));
+            self.link.looked_at.get_or_insert(now);
+            if broken.is_none() && silent >= self.settings.heartbeat {
+                // The layer below may know already what silence only suggests.
+                self.link.looked_at = Some(now);
+                if !self.transport.alive() {
+                    broken = Some(Broken::Silent(silent));
+                }
+            }
         }
         if let Some(broken) = broken {
             self.drop_session(broken, now)?;

@@ -98,7 +98,6 @@ struct Outgoing {
 #[derive(Clone, Copy, Debug)]
 struct Ending {
     until: Instant,
-    asked: u32,
     cut: usize,
 }
 
@@ -379,11 +378,11 @@ impl<T: Transport> Relay<T> {
                 if let Some(mux) = &mut self.mux {
                     mux.go_away();
                 }
-                Ending { until: now + self.settings.drain_timeout, asked, cut: 0 }
+                Ending { until: now + self.settings.drain_timeout, cut: 0 }
             }
         };
         let open = self.mux.as_ref().map_or(0, Mux::len);
-        if open > 0 && (asked > ending.asked || now >= ending.until) && ending.cut == 0 {
+        if open > 0 && (asked > 1 || now >= ending.until) && ending.cut == 0 {
             log::warn!(target: crate::LOG, "resetting {open} streams");
             ending.cut = open;
             ending.until = now + FLUSH;

@@ -1,0 +1,587 @@
+//! The link over DOCA Comch: the host is its client, the DPU its server.
+
+use crate::fault::{Class, Exit, Fault};
+use crate::frame::Features;
+use crate::mux::Role;
+use crate::transport::{Lane, LinkEvent, LinkLimits, Refused, Transport};
+use doca_comch::caps;
+use doca_comch::{
+    Client, Config, Connection, ConnectionId, Context, ControlPath, Event, Events, Left, Server,
+};
+use doca_common::caps::{Capability, Value};
+use doca_common::{Code, Device, DeviceInfo, Error, ProgressEngine, Representor};
+use std::cell::RefCell;
+use std::collections::VecDeque;
+use std::os::fd::BorrowedFd;
+use std::rc::Rc;
+use std::time::{Duration, Instant};
+
+/// Messages on their way, if the device allows as many.
+const SENDS: u32 = 256;
+/// Messages that wait for this side to look at them, if the device allows as many.
+const QUEUE: u32 = 1024;
+/// How long a context may take to stop.
+const STOP: Duration = Duration::from_secs(5);
+/// How long the DPU waits for its client to leave first.
+const LEAVE: Duration = Duration::from_secs(2);
+/// Messages of a newcomer that are kept until it is let in or sent away.
+const KEPT: usize = 8;
+
+/// Where the link goes.
+#[derive(Clone, Debug)]
+pub struct Place {
+    /// PCI address of the device.
+    pub device: String,
+    /// DPU: PCI address of the representor.
+    pub representor: Option<String>,
+    /// Name of the service.
+    pub service: String,
+}
+
+/// Messages as they came, in one piece of memory.
+#[derive(Debug, Default)]
+struct Inbox {
+    bytes: Vec<u8>,
+    entries: VecDeque<(ConnectionId, usize, usize)>,
+}
+
+impl Inbox {
+    fn push(&mut self, from: ConnectionId, message: &[u8]) {
+        if self.entries.is_empty() {
+            self.bytes.clear();
+        }
+        self.entries.push_back((from, self.bytes.len(), message.len()));
+        self.bytes.extend_from_slice(message);
+    }
+}
+
+/// The context of one role.
+#[derive(Debug)]
+enum End {
+    Host(Left<Client>),
+    Dpu(Left<Server>),
+}
+
+/// The link. See [`Transport`].
+pub struct Comch {
+    end: End,
+    engine: ProgressEngine,
+    place: Place,
+    limits: LinkLimits,
+    sends: u32,
+    /// Of the sends, those that the peer has room for.
+    allowed: u32,
+    inbox: Rc<RefCell<Inbox>>,
+    events: Option<Events>,
+    peer: Option<Connection>,
+    newcomer: Option<Connection>,
+    told_newcomer: bool,
+    kept: VecDeque<Vec<u8>>,
+    /// An event that is to be told next.
+    due: Option<Option<String>>,
+    /// Host: an attempt was asked for while the last one was not over.
+    wanted: Option<Instant>,
+    /// Whether an attempt or a session is going on that its end must be told of.
+    trying: bool,
+    failed: Option<String>,
+    retired: Vec<ConnectionId>,
+}
+
+fn device_fault(error: &Error, what: &str) -> Fault {
+    let text = format!("{what}: {error}");
+    match error.code() {
+        Some(Code::NOT_PERMITTED) => Fault::new(Exit::Permission, Class::Permission, text),
+        _ => Fault::new(Exit::Device, Class::Below, text),
+    }
+}
+
+impl Comch {
+    /// Opens device and representor, and configures the context.
+    ///
+    /// # Errors
+    /// What is not there, not allowed, or not able to.
+    pub fn new(role: Role, place: Place) -> Result<Comch, Fault> {
+        let (device, representor) = open(role, &place)?;
+        let internal = |e: Error| device_fault(&e, "cannot make a progress engine");
+        let engine = ProgressEngine::new().map_err(internal)?;
+        engine.notification_handle().map_err(internal)?;
+        let inbox = Rc::<RefCell<Inbox>>::default();
+        let (end, limits, sends) = match representor {
+            None => {
+                let config = Client::configure(&device, &place.service)
+                    .map_err(|e| device_fault(&e, "cannot make a Comch client"))?;
+                let (config, limits, sends) = configure(config, &device, &inbox)?;
+                (End::Host(Left::Config(config)), limits, sends)
+            }
+            Some(representor) => {
+                let config = Server::configure(&device, &representor, &place.service)
+                    .map_err(|e| device_fault(&e, "cannot make a Comch server"))?;
+                let (config, limits, sends) = configure(config, &device, &inbox)?;
+                (End::Dpu(Left::Config(config)), limits, sends)
+            }
+        };
+        Ok(Comch {
+            end,
+            engine,
+            place,
+            limits,
+            sends,
+            allowed: 1,
+            inbox,
+            events: None,
+            peer: None,
+            newcomer: None,
+            told_newcomer: false,
+            kept: VecDeque::new(),
+            due: None,
+            wanted: None,
+            trying: false,
+            failed: None,
+            retired: Vec::new(),
+        })
+    }
+
+    /// Control frames have this much for themselves.
+    fn reserve(&self) -> u32 {
+        if self.allowed < 8 { 0 } else { self.allowed / 8 }
+    }
+
+    fn begin(&mut self) -> Result<(), Fault> {
+        let Comch { end, engine, place, .. } = self;
+        let failed = match end {
+            End::Host(left) => start(left, engine),
+            End::Dpu(left) => start(left, engine),
+        };
+        let Err(error) = failed else { return Ok(()) };
+        let what = match end {
+            End::Host(_) => format!("cannot start the Comch client of {}", place.service),
+            End::Dpu(_) => format!(
+                "cannot start the Comch server {}: is another relay serving this name on the same representor?",
+                place.service
+            ),
+        };
+        Err(device_fault(&error, &what))
+    }
+
+    /// Follows the context, whatever it did by itself.
+    fn follow(&mut self) {
+        match &mut self.end {
+            End::Host(left) => {
+                *left = std::mem::replace(left, Left::Consumed).now();
+                match left {
+                    Left::Running(client) if self.peer.is_none() && self.trying => {
+                        match client.connection() {
+                            Ok(connection) => {
+                                self.events = Some(client.events());
+                                self.peer = Some(connection);
+                                self.due = Some(None);
+                            }
+                            Err(error) => log::debug!(target: crate::LOG, "no connection yet: {error}"),
+                        }
+                    }
+                    Left::Config(config) if self.trying => {
+                        let why = match config.ended() {
+                            Some(ended) => format!("{ended:?}"),
+                            None => "the client is idle again".to_owned(),
+                        };
+                        self.gone(&why);
+                    }
+                    Left::Stopping(_) if self.trying && self.peer.is_some() => {
+                        self.gone("the connection ended");
+                    }
+                    _ => {}
+                }
+            }
+            End::Dpu(left) => {
+                *left = std::mem::replace(left, Left::Consumed).now();
+                if let Left::Running(server) = left {
+                    if self.events.is_none() {
+                        self.events = Some(server.events());
+                    }
+                    while let Some(connection) = server.try_accept() {
+                        if self.peer.is_none() && self.due.is_none() {
+                            self.peer = Some(connection);
+                            self.due = Some(None);
+                        } else if self.newcomer.is_none() {
+                            self.newcomer = Some(connection);
+                        } else {
+                            self.retired.push(connection.id());
+                        }
+                    }
+                    for id in self.retired.drain(..) {
+                        if let Err(error) = server.disconnect(id) {
+                            log::debug!(target: crate::LOG, "disconnect: {error}");
+                        }
+                    }
+                }
+            }
+        }
+    }
+
+    /// The peer is no more, or was never reached.
+    fn gone(&mut self, why: &str) {
+        self.trying = false;
+        self.peer = None;
+        self.events = self.events.take().filter(|_| matches!(self.end, End::Dpu(_)));
+        let why = self.failed.take().map_or_else(|| why.to_owned(), |first| format!("{why}; {first}"));
+        self.due = Some(Some(why));
+    }
+
+    fn read_events(&mut self) {
+        let mut lost = None;
+        for event in self.events.iter_mut().flatten() {
+            match event {
+                Event::Disconnected(id) if self.peer.as_ref().is_some_and(|peer| peer.id() == id) => {
+                    lost = Some("the peer disconnected");
+                }
+                Event::Disconnected(id) if self.newcomer.as_ref().is_some_and(|one| one.id() == id) => {
+                    self.newcomer = None;
+                    self.told_newcomer = false;
+                    self.kept.clear();
+                }
+                Event::SendFailed(id, code) if self.peer.as_ref().is_some_and(|peer| peer.id() == id) => {
+                    self.failed.get_or_insert(format!("a message could not be sent: {code:?}"));
+                    lost = Some("the peer does not take messages any more");
+                }
+                Event::ConnectFailed => log::warn!(target: crate::LOG, "a client failed to connect"),
+                _ => {}
+            }
+        }
+        if let Some(why) = lost {
+            self.leave();
+            self.gone(why);
+        }
+    }
+
+    /// Ends the connection to the peer, without telling.
+    fn leave(&mut self) {
+        match &mut self.end {
+            End::Host(left) => {
+                if matches!(left, Left::Running(_)) {
+                    *left = match std::mem::replace(left, Left::Consumed) {
+                        Left::Running(client) => Left::Stopping(client.stop()),
+                        other => other,
+                    };
+                }
+            }
+            End::Dpu(_) => self.retired.extend(self.peer.iter().map(Connection::id)),
+        }
+        self.peer = None;
+    }
+
+    /// Lets the context move until there is nothing to do, or enough messages are there.
+    fn step(&mut self, most: usize) -> bool {
+        let mut any = false;
+        while self.inbox.borrow().entries.len() < most {
+            match self.engine.progress() {
+                Ok(true) => any = true,
+                Ok(false) => break,
+                Err(error) => {
+                    log::error!(target: crate::LOG, "{error}");
+                    break;
+                }
+            }
+        }
+        any
+    }
+}
+
+/// Sets sizes by what the device can.
+fn configure<C: ControlPath>(
+    mut config: Config<C>,
+    device: &Device,
+    inbox: &Rc<RefCell<Inbox>>,
+) -> Result<(Config<C>, LinkLimits, u32), Fault> {
+    let mut set = || -> Result<(LinkLimits, u32), Error> {
+        let info = device.info();
+        let cap = |limit: Capability, most: u32| -> Result<u32, Error> {
+            Ok(match limit.ask(&info)? {
+                Value::Number(number) => u32::try_from(number).unwrap_or(u32::MAX).min(most),
+                _ => most,
+            })
+        };
+        let max_message = cap(caps::MAX_MSG_SIZE, u32::MAX)?;
+        let recv_queue = cap(caps::MAX_RECV_QUEUE_SIZE, QUEUE)?;
+        let sends = cap(caps::MAX_SEND_TASKS, SENDS)?;
+        config.set_max_msg_size(max_message)?;
+        config.set_recv_queue_size(recv_queue)?;
+        config.set_send_tasks(sends)?;
+        config.set_sends_per_connection(sends)?;
+        Ok((LinkLimits { max_message, recv_queue, features: Features::default() }, sends))
+    };
+    let (limits, sends) = set().map_err(|e| device_fault(&e, "cannot configure Comch"))?;
+    let inbox = Rc::clone(inbox);
+    config.on_message(move |from, message| inbox.borrow_mut().push(from, message));
+    Ok((config, limits, sends))
+}
+
+/// The first device of that address that can be this end. A function and its subfunctions have the same address.
+fn open(role: Role, place: &Place) -> Result<(Device, Option<Representor>), Fault> {
+    let Place { device: address, .. } = place;
+    let all = DeviceInfo::list().map_err(|e| device_fault(&e, "cannot list devices"))?;
+    let (able, end, other) = match role {
+        Role::Host => (caps::CLIENT, "host", "DPU"),
+        Role::Dpu => (caps::SERVER, "DPU", "host"),
+    };
+    let mut fault =
+        Fault::new(Exit::Device, Class::Below, format!("there is no device {address} (--pci-addr)"));
+    for info in all.iter().filter(|info| info.is_called(address)) {
+        if !able.holds(info) {
+            fault.text = format!("device {address} cannot be the {end} end of Comch: is this the {other}?");
+            continue;
+        }
+        let opened = info.open().map_err(|e| device_fault(&e, &format!("cannot open device {address}")));
+        let found =
+            opened.and_then(|device| match place.representor.as_deref().filter(|_| role == Role::Dpu) {
+                Some(wanted) => match device.representor(wanted) {
+                    Ok(representor) => Ok((device, Some(representor))),
+                    Err(e) => Err(device_fault(&e, &format!("cannot open representor {wanted} (--rep-pci)"))),
+                },
+                None => Ok((device, None)),
+            });
+        match found {
+            Ok(found) => return Ok(found),
+            Err(why) => fault = why,
+        }
+    }
+    Err(fault)
+}
+
+fn start<C: Context>(left: &mut Left<C>, engine: &ProgressEngine) -> Result<(), Error> {
+    *left = match std::mem::replace(left, Left::Consumed) {
+        Left::Config(config) => match config.start(engine) {
+            Ok(starting) => Left::Starting(starting),
+            Err(failed) => {
+                let (error, back) = failed.into_parts();
+                *left = back;
+                return Err(error);
+            }
+        },
+        other => other,
+    };
+    Ok(())
+}
+
+impl Transport for Comch {
+    fn role(&self) -> Role {
+        match self.end {
+            End::Host(_) => Role::Host,
+            End::Dpu(_) => Role::Dpu,
+        }
+    }
+
+    fn limits(&self) -> LinkLimits {
+        self.limits
+    }
+
+    fn connect(&mut self) -> Result<(), Fault> {
+        if matches!(self.end, End::Host(Left::Config(_)) | End::Dpu(Left::Config(_))) {
+            self.wanted = None;
+            self.trying = true;
+            self.begin()?;
+            self.follow();
+            return Ok(());
+        }
+        let since = *self.wanted.get_or_insert_with(Instant::now);
+        if since.elapsed() >= STOP {
+            // Destroying it now would free what the library still uses.
+            return Err(Fault::internal("the Comch client did not become idle in time; a restart is needed"));
+        }
+        self.due = Some(Some("the last connection has not ended yet".to_owned()));
+        Ok(())
+    }
+
+    fn progress(&mut self, most: usize, sink: &mut dyn FnMut(LinkEvent<'_>)) -> bool {
+        let mut any = self.step(most);
+        // What came before the end of a connection is told before the end.
+        let peer = self.peer.as_ref().map(Connection::id);
+        if self.due.is_none() {
+            while let Some(message) =
+                self.kept.pop_front().filter(|_| peer.is_some() && self.newcomer.is_none())
+            {
+                sink(LinkEvent::Message(&message));
+                any = true;
+            }
+            if peer.is_some() {
+                let inbox = Rc::clone(&self.inbox);
+                let mut inbox = inbox.borrow_mut();
+                while let Some((from, at, len)) = inbox.entries.pop_front() {
+                    let message = &inbox.bytes[at..at + len];
+                    if Some(from) == peer {
+                        sink(LinkEvent::Message(message));
+                    } else if self.kept.len() < KEPT {
+                        self.kept.push_back(message.to_vec());
+                    }
+                    any = true;
+                }
+            }
+        }
+        if self.due.is_none() {
+            self.follow();
+            self.read_events();
+        }
+        match self.due.take() {
+            Some(None) => {
+                self.allowed = 1.max(self.sends.min(8));
+                sink(LinkEvent::Up);
+                any = true;
+            }
+            Some(Some(why)) => {
+                self.inbox.borrow_mut().entries.clear();
+                sink(LinkEvent::Down(why));
+                any = true;
+            }
+            None => {}
+        }
+        if self.newcomer.is_some() && !self.told_newcomer {
+            self.told_newcomer = true;
+            log::warn!(target: crate::LOG, "another host relay has connected; the one that is there is asked for a sign of life");
+            sink(LinkEvent::Newcomer);
+        }
+        any
+    }
+
+    fn send(&mut self, lane: Lane, header: &[u8], payload: &[u8]) -> Result<(), Refused> {
+        if self.room(lane) == 0 {
+            return Err(if self.peer.is_some() { Refused::Busy } else { Refused::Down });
+        }
+        let Some(peer) = &self.peer else { return Err(Refused::Down) };
+        match peer.send_parts(&[header, payload]) {
+            Ok(()) => Ok(()),
+            Err(error) if error.is_retryable() => Err(Refused::Busy),
+            Err(error) => {
+                self.failed.get_or_insert(error.to_string());
+                Err(Refused::Down)
+            }
+        }
+    }
+
+    fn room(&self, lane: Lane) -> usize {
+        let Some(peer) = &self.peer else { return 0 };
+        let most = match lane {
+            Lane::Control => self.allowed,
+            Lane::Data => self.allowed - self.reserve(),
+        };
+        most.saturating_sub(peer.in_flight()) as usize
+    }
+
+    fn set_peer_queue(&mut self, messages: u32) {
+        self.allowed = (messages / 4 * 3).clamp(1, self.sends);
+    }
+
+    fn settle(&mut self, replace: bool) {
+        self.told_newcomer = false;
+        let Some(newcomer) = self.newcomer.take() else { return };
+        if replace {
+            self.retired.extend(self.peer.iter().map(Connection::id));
+            self.peer = Some(newcomer);
+            self.due = Some(None);
+        } else {
+            log::warn!(target: crate::LOG, "the other host relay was sent away: there is a session already");
+            self.kept.clear();
+            self.retired.push(newcomer.id());
+        }
+    }
+
+    fn alive(&mut self) -> bool {
+        self.peer.as_ref().is_some_and(|peer| peer.counters().is_ok())
+    }
+
+    fn disconnect(&mut self) {
+        self.trying = false;
+        self.leave();
+    }
+
+    fn close(&mut self) -> Result<(), Fault> {
+        let flushed = Instant::now() + STOP;
+        while self.peer.as_ref().is_some_and(|peer| peer.is_connected() && peer.in_flight() > 0)
+            && Instant::now() < flushed
+        {
+            self.wait_a_bit();
+        }
+        self.events = None;
+        if matches!(self.end, End::Dpu(_)) {
+            let patience = Instant::now() + LEAVE;
+            while self.peer.as_ref().is_some_and(Connection::is_connected) && Instant::now() < patience {
+                self.wait_a_bit();
+            }
+        }
+        self.peer = None;
+        self.newcomer = None;
+        let stopped = match std::mem::replace(&mut self.end, End::Host(Left::Consumed)) {
+            End::Host(left) => finish(left),
+            End::Dpu(left) => finish(left),
+        };
+        stopped.map_err(|error| Fault::internal(format!("Comch did not stop: {error}")))
+    }
+
+    fn descriptor(&self) -> BorrowedFd<'_> {
+        std::os::fd::AsFd::as_fd(&self.engine)
+    }
+
+    fn arm(&mut self) -> bool {
+        if self.due.is_some() || !self.inbox.borrow().entries.is_empty() {
+            return false;
+        }
+        match self.engine.arm() {
+            // What came before it was armed raises nothing.
+            Ok(()) => !self.step(1),
+            Err(error) => {
+                log::debug!(target: crate::LOG, "{error}");
+                true
+            }
+        }
+    }
+
+    fn describe(&self) -> String {
+        let Place { device, representor, service } = &self.place;
+        match representor {
+            Some(representor) => format!("Comch server {service} on {device} for {representor}"),
+            None => format!("Comch client of {service} on {device}"),
+        }
+    }
+}
+
+impl Comch {
+    fn wait_a_bit(&mut self) {
+        if let Err(error) = self.engine.wait_for(Duration::from_millis(10)) {
+            log::debug!(target: crate::LOG, "{error}");
+        }
+        self.inbox.borrow_mut().entries.clear();
+    }
+}
+
+fn finish<C: Context>(left: Left<C>) -> Result<(), Error>
+where
+    Left<C>: Stop<C>,
+{
+    match left.now().stopping() {
+        Some(stopping) => stopping.wait_for(STOP).map(drop).map_err(|failed| failed.into_parts().0),
+        None => Ok(()),
+    }
+}
+
+/// What is to be stopped of what is left.
+trait Stop<C: Context> {
+    fn stopping(self) -> Option<doca_comch::Stopping<C>>;
+}
+
+impl Stop<Client> for Left<Client> {
+    fn stopping(self) -> Option<doca_comch::Stopping<Client>> {
+        match self {
+            Left::Running(client) => Some(client.stop()),
+            Left::Stopping(stopping) => Some(stopping),
+            _ => None,
+        }
+    }
+}
+
+impl Stop<Server> for Left<Server> {
+    fn stopping(self) -> Option<doca_comch::Stopping<Server>> {
+        match self {
+            Left::Running(server) => Some(server.stop()),
+            Left::Stopping(stopping) => Some(stopping),
+            _ => None,
+        }
+    }
+}
