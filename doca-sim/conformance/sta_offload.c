@@ -249,6 +249,23 @@ static void host_leaves(int slot)
 	initiator_close(&queue, 1);
 }
 
+/* One of many. */
+static void host_crowd(void)
+{
+	arrive(1);
+	tell_word(PEER_SOCKET, 1);
+	many(60);
+	initiator_close(&queue, 1);
+}
+
+/* As little as there is of everything; may die anywhere. */
+static void host_brief(void)
+{
+	arrive(0);
+	write_and_read(32, 8, 5);
+	initiator_close(&queue, 1);
+}
+
 /* What the target does meanwhile. */
 
 static void sleep_through(struct peer *peer)
@@ -361,6 +378,47 @@ static void run_leaving(int by_death)
 		peer_finish(&peer);
 }
 
+/* Hosts at once, some of which die at work. */
+static void run_crowd(void)
+{
+	enum { HOSTS = 8 };
+	struct peer peers[HOSTS];
+	int connects = target.connects;
+
+	for (int i = 0; i < HOSTS; i++)
+		peers[i] = peer_start("crowd");
+	SERVE_UNTIL(target.connects == connects + HOSTS);
+	for (int i = 0; i < HOSTS; i++) {
+		serve(peers[i].socket);
+		CHECK(hear_word(peers[i].socket) == 1);
+		if (i % 4 == 3)
+			peer_kill(&peers[i]);
+	}
+	for (int i = 0; i < HOSTS; i++)
+		if (i % 4 != 3) {
+			serve(peers[i].socket);
+			peer_finish(&peers[i]);
+		}
+	SERVE_UNTIL(num_connections() == 0);
+}
+
+/* A host that dies at one of the places where memory of both is half-changed. */
+static void run_dying(void)
+{
+	for (int point = 1; point < 60; point += 2) {
+		char text[16];
+		struct peer peer;
+
+		snprintf(text, sizeof(text), "%d", point);
+		setenv("DOCA_SIM_KILL_AT", text, 1);
+		peer = peer_start("brief");
+		unsetenv("DOCA_SIM_KILL_AT");
+		serve(peer.socket);
+		peer_kill(&peer);
+		SERVE_UNTIL(num_connections() == 0);
+	}
+}
+
 int main(int argc, char **argv)
 {
 	const char *role = argc > 1 ? argv[1] : "";
@@ -379,6 +437,10 @@ int main(int argc, char **argv)
 			host_removed();
 		else if (strcmp(role, "silent") == 0)
 			host_silent();
+		else if (strcmp(role, "crowd") == 0)
+			host_crowd();
+		else if (strcmp(role, "brief") == 0)
+			host_brief();
 		else if (strcmp(role, "leaves") == 0)
 			host_leaves(0);
 		return checks_failed != 0;
@@ -398,6 +460,8 @@ int main(int argc, char **argv)
 	run("silent", lose_disk);
 	run_leaving(0);
 	run_leaving(1);
+	run_crowd();
+	run_dying();
 	/* And it still works. */
 	run("plain", NULL);
 	target_close();
