@@ -454,6 +454,11 @@ int main(int argc, char **argv)
 	unlink(topology);
 	run("plain", NULL);
 	CHECK(target.connects == 2 && target.reads == 1 && target.transport_errors == 0 && target.failed == 0);
+#if AFTER_3_0
+	/* All errors but those of the program's own answers, of two hosts. */
+	SERVE_UNTIL(target.notices == 2 * 9);
+	CHECK(target.disk_notices == 2);
+#endif
 	run("admin", NULL);
 	run("awake", sleep_through);
 	run("removed", remove_under_load);
@@ -465,5 +470,6 @@ int main(int argc, char **argv)
 	/* And it still works. */
 	run("plain", NULL);
 	target_close();
+	CHECK(target.unit_errors == 0);
 	return check_summary();
 }

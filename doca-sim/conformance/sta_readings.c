@@ -1,6 +1,6 @@
 /*
- * What the simulator's profiles and the switches of its topology change for a storage target. Each is read once by a process,
- * so each has one: this program again.
+ * What the simulator's profiles, the switches of its topology and faults on request change for a storage target. Each is read
+ * once by a process, so each has one: this program again.
  */
 #define _GNU_SOURCE
 #include <sched.h>
@@ -281,24 +281,201 @@ static void admin_unknown(void)
 	admin(0);
 }
 
-/* Role, profile, and what the topology says about the device. */
+static void *meddle(void *unused)
+{
+	struct doca_sta_qp_handle *qp = NULL;
+
+	(void)unused;
+	FAILS(NOT_PERMITTED, doca_sta_io_qp_alloc(target.io, target.dev, &qp));
+	return NULL;
+}
+
+/* Queue pairs are for the thread that progresses their context. */
+static void other_thread(void)
+{
+	struct doca_sta_qp_handle *qp = NULL;
+	pthread_t thread;
+
+	target_open();
+	/* The first progress of a context that runs says whose it is. */
+	target_step();
+	pthread_create(&thread, NULL, meddle, NULL);
+	pthread_join(thread, NULL);
+	OK(doca_sta_io_qp_alloc(target.io, target.dev, &qp));
+	OK(doca_sta_io_qp_destroy(target.io, qp));
+	target_close();
+}
+
+#if AFTER_3_0
+static int seen;
+
+static void with_data(struct doca_sta_qp_handle *qp, union doca_data data, const uint8_t *command, uint8_t *payload,
+		      uint32_t len, bool valid, union doca_data token)
+{
+	union doca_data got = {0};
+
+	OK(doca_sta_io_qp_get_user_data(qp, &got));
+	seen += data.u64 == 77 && got.u64 == 77;
+	command_came(qp, (union doca_data){.ptr = &target}, command, payload, len, valid, token);
+}
+
+/* The word of a queue pair goes before that of its context. */
+static void own_data(void)
+{
+	target_open();
+	stop(target.io_ctx);
+	OK(doca_sta_io_non_offload_register_cb(target.io, with_data, (union doca_data){.u64 = 66}));
+	start(target.io_ctx);
+	host(1);
+	OK(doca_sta_io_qp_set_user_data(target.io, target.connections[0].qp, (union doca_data){.u64 = 77}));
+	CHECK(exchange(connect_capsule(1), 64 + 1024) == 0);
+	CHECK(seen == 1);
+	leave_target();
+}
+#endif
+
+/* The second answer fails, and with it the connection. */
+static void answer_fails(void)
+{
+	target_open();
+	host(1);
+	CHECK(exchange(connect_capsule(1), 64 + 1024) == 0);
+	post(&queue, command(&queue, NVME_FLUSH, 1, 0), 64, 0);
+	SERVE_UNTIL(target.failed == 1 && target.transport_errors == 1);
+	CHECK(target.failure == DOCA_ERROR_TIME_OUT && target.syndrome == 0x14);
+	leave(&target.connections[0]);
+	SERVE_UNTIL(num_connections() == 0);
+	leave_target();
+}
+
+/* The first disconnection fails: the queue pair stays as it is, and the next succeeds. */
+static void disconnect_fails(void)
+{
+	struct doca_sta_producer_task_send *task = NULL;
+
+	target_open();
+	host(1);
+	CHECK(exchange(connect_capsule(1), 64 + 1024) == 0);
+	OK(doca_sta_io_task_disconnect_alloc_init(target.io, (union doca_data){0}, target.connections[0].qp, &task));
+	OK(doca_task_submit(doca_sta_producer_send_task_as_task(task)));
+	SERVE_UNTIL(target.failed == 1);
+	CHECK(target.failure == DOCA_ERROR_TIME_OUT);
+	FAILS(BAD_STATE, doca_sta_io_qp_destroy(target.io, target.connections[0].qp));
+	CHECK(read_blocks() == 0);
+	leave_target();
+}
+
+/* The first removal and the first destruction fail: everything is still there. */
+static void removal_fails(void)
+{
+	struct doca_sta_producer_task_send *task = NULL;
+
+	target_open();
+	OK(doca_sta_subsystem_task_rm_ns_alloc_init(target.subsystem, target.space, (union doca_data){0}, &task));
+	OK(doca_task_submit(doca_sta_producer_send_task_as_task(task)));
+	SERVE_UNTIL(target.failed == 1);
+	OK(doca_sta_be_destroy_queue_task_alloc_init(target.queue, (union doca_data){0}, &task));
+	OK(doca_task_submit(doca_sta_producer_send_task_as_task(task)));
+	SERVE_UNTIL(target.failed == 2);
+	host(1);
+	CHECK(exchange(connect_capsule(1), 64 + 1024) == 0);
+	CHECK(read_blocks() == 0);
+	leave_target();
+}
+
+/* An execution unit fails with the second command; after a fatal failure all that is left is to take everything down. */
+static void unit_fails(int fatal)
+{
+	target_open();
+	host(1);
+	CHECK(exchange(connect_capsule(1), 64 + 1024) == 0);
+	CHECK(read_blocks() == 0 && target.unit_errors == 0);
+	if (fatal) {
+		uint8_t *capsule = command(&queue, NVME_READ, 1, 0);
+
+		keyed(&queue, capsule, 0, 4096, SGL_KEYED);
+		blocks(capsule, 0, 8);
+		post(&queue, capsule, 64, 0);
+		SERVE_UNTIL(target.transport_errors == 1 && target.unit_errors == 1);
+	} else {
+		CHECK(read_blocks() == 0);
+		SERVE_UNTIL(target.unit_errors == 1);
+		CHECK(target.transport_errors == 0);
+	}
+	CHECK(target.fatal == fatal);
+	leave_target();
+}
+
+static void unit_fatal(void)
+{
+	unit_fails(1);
+}
+
+static void unit_recoverable(void)
+{
+	unit_fails(0);
+}
+
+/* Completions come late, and in order. */
+static void late(void)
+{
+	uint64_t began;
+
+	target_open();
+	host(1);
+	began = now_ms();
+	CHECK(exchange(connect_capsule(1), 64 + 1024) == 0);
+	SERVE_UNTIL(target.finished == 1);
+	CHECK(now_ms() - began >= 100);
+	leave_target();
+}
+
+/* No task is left after two. */
+static void exhausted(void)
+{
+	struct doca_sta_producer_task_send *tasks[3] = {NULL};
+
+	target_open();
+	host(1);
+	for (int i = 0; i < 2; i++)
+		OK(doca_sta_io_task_disconnect_alloc_init(target.io, (union doca_data){0}, target.connections[0].qp,
+							  &tasks[i]));
+	FAILS(NO_MEMORY, doca_sta_io_task_disconnect_alloc_init(target.io, (union doca_data){0},
+								target.connections[0].qp, &tasks[2]));
+	for (int i = 0; i < 2; i++)
+		doca_task_free(doca_sta_producer_send_task_as_task(tasks[i]));
+	leave_target();
+}
+
+/* Role, profile, faults, and what the topology says about the device. */
 static const struct {
-	const char *role, *profile, *device;
+	const char *role, *profile, *faults, *device;
 	void (*run)(void);
 } readings[] = {
-	{"default", "", "", start_later},
-	{"at-once", "sta-start-at-once", "", start_at_once},
-	{"idle", "sta-setup-idle", "", idle_only},
-	{"any", "sta-setup-any", "", idle_too},
-	{"contention", "sta-again-contention", "", again},
-	{"budget", "sta-again-budget", "", budget},
-	{"admin", "", "", admin_known},
-	{"no-admin", "sta-no-admin-qp", "", admin_unknown},
-	{"unsupported", "", "\"sta\": {\"supported\": false}", unsupported},
-	{"substrate", "", "\"sta\": {\"substrate\": false}", without_substrate},
-	{"permitted", "", "\"sta\": {\"permitted\": false}", not_permitted},
-	{"steering", "", "\"sta\": {\"steering\": false}", not_steered},
-	{"transport", "", "\"rdma\": {\"transports\": {\"rc\": false}}", no_transport},
+	{"default", "", "", "", start_later},
+	{"at-once", "sta-start-at-once", "", "", start_at_once},
+	{"idle", "sta-setup-idle", "", "", idle_only},
+	{"any", "sta-setup-any", "", "", idle_too},
+	{"contention", "sta-again-contention", "", "", again},
+	{"budget", "sta-again-budget", "", "", budget},
+	{"admin", "", "", "", admin_known},
+	{"no-admin", "sta-no-admin-qp", "", "", admin_unknown},
+	{"unsupported", "", "", "\"sta\": {\"supported\": false}", unsupported},
+	{"substrate", "", "", "\"sta\": {\"substrate\": false}", without_substrate},
+	{"permitted", "", "", "\"sta\": {\"permitted\": false}", not_permitted},
+	{"steering", "", "", "\"sta\": {\"steering\": false}", not_steered},
+	{"transport", "", "", "\"rdma\": {\"transports\": {\"rc\": false}}", no_transport},
+	{"thread", "strict", "", "", other_thread},
+#if AFTER_3_0
+	{"own-data", "", "", "", own_data},
+#endif
+	{"answer", "", "fail=sta_rdma_send:2:TIME_OUT", "", answer_fails},
+	{"disconnect", "", "fail=sta_disconnect:1:TIME_OUT", "", disconnect_fails},
+	{"removal", "", "fail=sta_rm_ns:1:TIME_OUT;fail=sta_destroy_queue:1:TIME_OUT", "", removal_fails},
+	{"unit", "", "unit=2:recoverable", "", unit_recoverable},
+	{"fatal", "", "unit=2:fatal", "", unit_fatal},
+	{"late", "", "delay=sta_rdma_send:1:100", "", late},
+	{"exhausted", "", "exhaust=sta_disconnect:2", "", exhausted},
 };
 
 int main(int argc, char **argv)
@@ -319,6 +496,7 @@ int main(int argc, char **argv)
 		close(fd);
 		setenv("DOCA_SIM_TOPOLOGY", topology, 1);
 		setenv("DOCA_SIM_PROFILE", readings[i].profile, 1);
+		setenv("DOCA_SIM_FAULTS", readings[i].faults, 1);
 		peer = peer_start(readings[i].role);
 		peer_finish(&peer);
 		unlink(topology);

@@ -194,7 +194,7 @@ struct target {
 	struct rdma_event_channel *channel;
 	struct rdma_cm_id *listener;
 	struct connection connections[QPS];
-	int connects, commands, reads, transport_errors, timeouts, notices, finished, failed, destroyed, agains;
+	int connects, commands, reads, transport_errors, timeouts, notices, finished, failed, destroyed, agains, unit_errors, fatal, disk_notices;
 	uint32_t syndrome;
 	doca_error_t failure;
 	/* Commands that stay without an answer. */
@@ -337,12 +337,40 @@ static void disk_silent(const struct doca_sta_event_be_timeout *event, union doc
 
 static void unit_failed(const struct doca_sta_event_eu_err *event, union doca_data data)
 {
+	const struct doca_sta_eu_handle *unit = NULL;
 	bool fatal = false;
 
-	(void)data;
+	CHECK(data.ptr == &target);
 	OK(doca_sta_event_eu_err_is_fatal_error(event, &fatal));
-	CHECK(!"an execution unit fails");
+	OK(doca_sta_event_eu_err_get_eu_handle(event, &unit));
+	CHECK(unit != NULL);
+	target.unit_errors++;
+	target.fatal += fatal;
 }
+
+#if AFTER_3_0
+static void noticed(const struct doca_sta_event_cqe_notify *event, union doca_data data)
+{
+	enum doca_sta_cqe_notify_type type = DOCA_STA_CQE_NOTIF_NVME_OF_VALIDATION_ERR;
+	const struct doca_sta_subs_handle *subsystem = NULL;
+	const struct doca_sta_qp_handle *qp = NULL;
+	uint16_t cid = 0, nsid = 0, location = 0;
+	uint8_t cqe[16] = {0}, opcode = 0;
+	uint64_t lba = 0;
+
+	CHECK(data.ptr == &target);
+	OK(doca_sta_event_cqe_notify_get_cqe_notify_type(event, &type));
+	OK(doca_sta_event_cqe_notify_get_cqe(event, cqe));
+	OK(doca_sta_event_cqe_notify_get_subsystem_handle(event, &subsystem));
+	OK(doca_sta_event_cqe_notify_get_qp_handle(event, &qp));
+	OK(doca_sta_event_cqe_notify_get_capsule_params(event, &opcode, &cid, &nsid, &lba));
+	OK(doca_sta_event_cqe_notify_get_param_err_location(event, &location));
+	CHECK(subsystem == target.subsystem && qp != NULL && get16(cqe + 12) == cid && get16(cqe + 14) > 1);
+	FAILS(INVALID_VALUE, doca_sta_event_cqe_notify_get_cqe(event, NULL));
+	target.notices++;
+	target.disk_notices += type == DOCA_STA_CQE_NOTIF_NVME_COMP_ERR;
+}
+#endif
 
 static inline int ctx_is(struct doca_ctx *ctx, enum doca_ctx_states wanted)
 {
@@ -392,6 +420,9 @@ static inline struct doca_sta *sta_ready(struct doca_dev *dev, struct doca_pe *p
 	OK(doca_sta_be_task_destroy_queue_set_conf(sta, task_over, task_lost));
 	OK(doca_sta_event_be_timeout_register_cb(sta, disk_silent, data));
 	OK(doca_sta_event_eu_err_register_cb(sta, unit_failed, data));
+#if AFTER_3_0
+	OK(doca_sta_event_cqe_notify_register_cb(sta, noticed, data));
+#endif
 	OK(doca_pe_connect_ctx(pe, doca_sta_as_ctx(sta)));
 	return sta;
 }
@@ -489,7 +520,7 @@ static inline void target_event(void)
 	CM_OK(rdma_ack_cm_event(event));
 	if (kind == RDMA_CM_EVENT_CONNECT_REQUEST)
 		asked(id, data);
-	else if (kind == RDMA_CM_EVENT_ESTABLISHED)
+	else if (kind == RDMA_CM_EVENT_ESTABLISHED && !connection_of(id)->leaving)
 		OK(doca_sta_io_qp_connect_established(target.io, connection_of(id)->qp));
 	else if (kind == RDMA_CM_EVENT_DISCONNECTED || kind == RDMA_CM_EVENT_UNREACHABLE)
 		leave(connection_of(id));

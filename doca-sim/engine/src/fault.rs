@@ -285,6 +285,17 @@ pub fn cut(connection: u32) -> bool {
     armed() && first(cuts).is_some()
 }
 
+/// Whether an execution unit fails with this command, and all the others with it.
+pub fn unit() -> Option<bool> {
+    if !armed() {
+        return None;
+    }
+    first(|armed| match armed.rule.what {
+        What::Unit { nth, fatal } => nth.is(armed.next()).then_some(fatal),
+        _ => None,
+    })
+}
+
 /// How many tasks a pool has that was configured for `count`.
 pub fn pool(kind: &str, count: u32) -> u32 {
     if !armed() {

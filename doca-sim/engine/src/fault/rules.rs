@@ -14,6 +14,12 @@ const OTHER_KINDS: &[&str] = &[
     "sync_event_notify_add",
     "sync_event_wait_eq",
     "sync_event_wait_neq",
+    "sta_disconnect",
+    "sta_rdma_read",
+    "sta_rdma_write_send",
+    "sta_rdma_send",
+    "sta_rm_ns",
+    "sta_destroy_queue",
 ];
 
 /// The libraries whose contexts can be started.
@@ -41,6 +47,7 @@ const FORMS: &[(&str, &[&str])] = &[
     ("exhaust", &["KIND", "COUNT"]),
     ("freeze", &["COUNT", "MS"]),
     ("start", &["LIBRARY", "NTH", "ERROR"]),
+    ("unit", &["NTH", "HOW"]),
     ("reorder", &["SEED"]),
     ("version", &["TEXT"]),
 ];
@@ -79,6 +86,8 @@ pub(super) enum What {
     Freeze { after: u64, ms: u64 },
     /// A context of a library does not start.
     Start { library: String, nth: Nth, error: Code },
+    /// An execution unit of a storage target fails.
+    Unit { nth: Nth, fatal: bool },
     /// Queues are served in an order of chance.
     Reorder { seed: u64 },
     /// What `doca_version_runtime` says.
@@ -135,6 +144,7 @@ fn meaning(word: &str, fields: &Fields<'_>) -> Result<What, String> {
         "exhaust" => What::Exhaust { kind: fields.kind(0)?, count: fields.number(1)? },
         "freeze" => What::Freeze { after: fields.number(0)?, ms: fields.number(1)? },
         "start" => What::Start { library: fields.library(0)?, nth: fields.nth(1)?, error: fields.error(2)? },
+        "unit" => What::Unit { nth: fields.nth(0)?, fatal: fields.how(1)? },
         "reorder" => What::Reorder { seed: fields.number(0)? },
         _ => What::Version(fields.values[0].to_owned()),
     })
@@ -195,6 +205,14 @@ impl Fields<'_> {
         Err(self.bad(index, &format!("is none of {}", list(LIBRARIES.iter().copied()))))
     }
 
+    fn how(&self, index: usize) -> Result<bool, String> {
+        match self.values[index] {
+            "fatal" => Ok(true),
+            "recoverable" => Ok(false),
+            _ => Err(self.bad(index, "is neither fatal nor recoverable")),
+        }
+    }
+
     fn function(&self, index: usize) -> Result<String, String> {
         let value = self.values[index];
         let declared = FUNCTIONS.iter().find(|(name, _)| *name == value);
@@ -242,6 +260,7 @@ mod tests {
         assert_eq!(one("delay=memcpy:3:20"), What::Delay { kind: kind("memcpy"), nth: third, ms: 20 });
         assert_eq!(one("cut=any:100"), What::Cut { connection: None, after: 100 });
         assert_eq!(one("cut=2:0"), What::Cut { connection: Some(2), after: 0 });
+        assert_eq!(one("unit=3:fatal"), What::Unit { nth: third, fatal: true });
         assert_eq!(one("exhaust=receive:1"), What::Exhaust { kind: kind("receive"), count: 1 });
         assert_eq!(one("freeze=0:500"), What::Freeze { after: 0, ms: 500 });
         assert_eq!(

@@ -15,10 +15,12 @@ use super::subsystem::{Namespace, Subsystem};
 use crate::code::{Code, Res};
 use crate::ctx::CtxState;
 use crate::fabric::clock;
+use crate::fault;
 use crate::lock::lock;
 use crate::log;
 use crate::profile;
 use crate::sleeper::Pipe;
+use crate::task::Task;
 use crate::topology::{self, StaCaps, StaLimits};
 use std::collections::{BTreeMap, VecDeque};
 use std::ffi::CString;
@@ -265,6 +267,19 @@ impl Target {
     pub(super) fn tell(&mut self, event: ControlEvent) {
         self.inbox.push_back(event);
         wake(self.wake);
+    }
+
+    /// Whether there is something that the control thread can be told, as for IO contexts.
+    pub(super) fn has_event(&self) -> bool {
+        match self.inbox.front() {
+            Some(ControlEvent::Done { task, .. }) => !fault::is_held(*task as *const Task),
+            other => other.is_some(),
+        }
+    }
+
+    /// Takes it.
+    pub(super) fn next_event(&mut self) -> Option<ControlEvent> {
+        if self.has_event() { self.inbox.pop_front() } else { None }
     }
 
     /// The units of a kind, by position.

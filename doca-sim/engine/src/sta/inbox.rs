@@ -8,6 +8,8 @@ use crate::fabric::context::{ContextView, Sizes};
 use crate::fabric::process::{self, ContextPlace};
 use crate::fabric::queue;
 use crate::fabric::route::Route;
+use crate::fault;
+use crate::task::Task;
 use std::collections::VecDeque;
 use std::sync::Arc;
 
@@ -30,7 +32,7 @@ pub(crate) struct Io {
     /// Queue pairs by their slot in the fabric.
     pub(super) slots: Vec<Option<Handle>>,
     pub(super) generations: Vec<u32>,
-    pub(super) inbox: VecDeque<IoEvent>,
+    inbox: VecDeque<IoEvent>,
     pub(super) wake: Option<i32>,
     small: Vec<Buffer>,
     large: Vec<Buffer>,
@@ -87,6 +89,19 @@ impl Io {
     pub(super) fn tell(&mut self, event: IoEvent) {
         self.inbox.push_back(event);
         wake(self.wake);
+    }
+
+    /// Whether there is something that the program can be told. A completion that is held back holds back what is behind it.
+    pub(super) fn has_event(&self) -> bool {
+        match self.inbox.front() {
+            Some(IoEvent::Done { task, .. }) => !fault::is_held(*task as *const Task),
+            other => other.is_some(),
+        }
+    }
+
+    /// Takes it.
+    pub(super) fn next_event(&mut self) -> Option<IoEvent> {
+        if self.has_event() { self.inbox.pop_front() } else { None }
     }
 
     /// Nothing but the ends of tasks is told about a queue pair any more.

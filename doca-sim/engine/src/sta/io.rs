@@ -9,6 +9,7 @@ use super::qp::{Job, Qp, QpState};
 use crate::code::{Code, Res};
 use crate::ctx::{Context, Ctx};
 use crate::entry::{Object, Tag};
+use crate::fault;
 use crate::log;
 use crate::profile;
 use crate::task::{Pool, Task};
@@ -34,6 +35,7 @@ impl Callbacks {
     pub(super) fn call(self, ctx: &Ctx, task: usize, code: Code) {
         // SAFETY: submitted and not yet told of: its pool, which the context holds, keeps it.
         let Some(task) = (unsafe { (task as *const Task).as_ref() }) else { return };
+        let code = fault::failure(task).unwrap_or(code);
         let callback = if code == Code::SUCCESS { self.success } else { self.failure };
         // SAFETY: the program's own function, with what its type promises.
         task.give_back(ctx, code, |task| unsafe { callback(task, task.user_data()) });
@@ -334,7 +336,7 @@ impl StaIo {
     fn conclude_disconnect(&self, task: usize) {
         // SAFETY: as in `Callbacks::call`.
         let Some(task) = (unsafe { (task as *const Task).as_ref() }) else { return };
-        if task.kind != IoTask::Disconnect as u32 {
+        if task.kind != IoTask::Disconnect as u32 || fault::will_fail(task) {
             return;
         }
         if let Some(qp) = self.core.hold().qps.get_mut(&Handle::from_bits(task.fields.first.get())) {
@@ -452,12 +454,21 @@ impl Context for StaIo {
         let kind = KINDS.iter().find(|(kind, ..)| *kind as u32 == task.kind).ok_or(Code::UNEXPECTED)?.0;
         let token = Handle::from_bits(task.fields.second.get());
         let address = std::ptr::from_ref(task).expose_provenance();
-        let mut state = self.core.hold();
+        let mut held = self.core.hold();
+        let state = &mut *held;
         let qp = self.own(&mut state.qps, Handle::from_bits(task.fields.first.get()))?;
         if kind == IoTask::Disconnect {
             if !matches!(qp.state, QpState::Accepted | QpState::Connected | QpState::Failed) {
                 log::error!("a queue pair that is {:?} cannot be disconnected", qp.state);
                 return Err(Code::BAD_STATE);
+            }
+            if fault::will_fail(task) {
+                // It stays as it is, and can be asked again.
+                qp.tell(
+                    &mut state.target,
+                    IoEvent::Done { task: address, code: Code::IO_FAILED, over: None },
+                );
+                return Ok(());
             }
             qp.begin_disconnect(address);
         } else {
@@ -470,6 +481,10 @@ impl Context for StaIo {
             check_token(qp, kind, token)?;
             let Some(known) = qp.tokens.get_mut(&token) else { return Err(Code::INVALID_VALUE) };
             let job = match kind {
+                _ if fault::will_fail(task) => {
+                    known.begin_answer();
+                    Job::Fail { task: address, token }
+                }
                 IoTask::Read => {
                     known.begin_read();
                     Job::Read { task: address, token }
@@ -482,7 +497,7 @@ impl Context for StaIo {
             };
             qp.jobs.push_back(job);
         }
-        drop(state);
+        drop(held);
         self.core.kick();
         Ok(())
     }
@@ -496,7 +511,7 @@ impl Context for StaIo {
         loop {
             let event = {
                 let mut state = self.core.hold();
-                state.target.ios.get_mut(&self.index).and_then(|io| io.inbox.pop_front())
+                state.target.ios.get_mut(&self.index).and_then(Io::next_event)
             };
             match event {
                 None => return false,
@@ -529,7 +544,7 @@ impl Context for StaIo {
     }
 
     fn has_work(&self) -> bool {
-        self.core.hold().target.ios.get(&self.index).is_some_and(|io| !io.inbox.is_empty())
+        self.core.hold().target.ios.get(&self.index).is_some_and(Io::has_event)
     }
 
     fn arm(&self, wake_fd: i32) {
@@ -545,7 +560,7 @@ impl Context for StaIo {
     }
 
     fn deadline(&self) -> Option<u64> {
-        None
+        fault::next_due()
     }
 
     fn pidfds(&self, _each: &mut dyn FnMut(i32)) {}

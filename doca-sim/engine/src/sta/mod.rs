@@ -49,6 +49,7 @@ use crate::code::{Code, Res};
 use crate::ctx::{Context, Ctx, CtxState};
 use crate::dev::Dev;
 use crate::entry::{Object, Tag};
+use crate::fault;
 use crate::lock::lock;
 use crate::log;
 use crate::profile;
@@ -522,6 +523,14 @@ impl Context for Sta {
     }
 
     fn submit(&self, task: &Task, _flush: bool) -> Res {
+        if fault::will_fail(task) {
+            let event = ControlEvent::Done {
+                task: std::ptr::from_ref(task).expose_provenance(),
+                code: Code::IO_FAILED,
+            };
+            self.core.hold().target.tell(event);
+            return Ok(());
+        }
         self.begin(task)?;
         self.core.kick();
         Ok(())
@@ -531,7 +540,7 @@ impl Context for Sta {
 
     fn step(&self) -> bool {
         loop {
-            let event = self.core.hold().target.inbox.pop_front();
+            let event = self.core.hold().target.next_event();
             match event {
                 None => return false,
                 Some(event) if self.deliver(&event) => return true,
@@ -541,7 +550,7 @@ impl Context for Sta {
     }
 
     fn has_work(&self) -> bool {
-        !self.core.hold().target.inbox.is_empty()
+        self.core.hold().target.has_event()
     }
 
     fn arm(&self, wake_fd: i32) {
@@ -553,7 +562,7 @@ impl Context for Sta {
     }
 
     fn deadline(&self) -> Option<u64> {
-        None
+        fault::next_due()
     }
 
     fn pidfds(&self, _each: &mut dyn FnMut(i32)) {}

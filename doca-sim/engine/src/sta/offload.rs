@@ -12,6 +12,7 @@ use super::nvme::{self, Command, Sgl, Status};
 use super::qp::{Capsule, Qp, Sent};
 use super::stats;
 use crate::fabric::clock;
+use crate::fault;
 use crate::log;
 
 /// A command that a unit serves.
@@ -163,6 +164,12 @@ impl Qp {
             abandoned: false,
         };
         target.commands.insert(number, made);
+        if let Some(fatal) = fault::unit() {
+            let unit = target.units[self.unit].handle;
+            log::error!("execution unit {} has failed", self.unit);
+            target.broken = fatal;
+            target.tell(ControlEvent::UnitError { fatal, unit });
+        }
         self.offloaded.insert(number);
         match command.sgl() {
             Sgl::Keyed { addr, key, .. } if write => {

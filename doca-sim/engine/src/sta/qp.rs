@@ -65,6 +65,8 @@ pub(super) enum Sent {
 pub(super) enum Job {
     /// Data for the program.
     Read { task: usize, token: Handle },
+    /// Nothing: a fault on request, which breaks the connection.
+    Fail { task: usize, token: Handle },
     /// An answer, with data or without.
     Respond { task: usize, token: Handle, completion: [u8; COMPLETION], data: bool },
 }
@@ -282,6 +284,17 @@ impl Qp {
         busy
     }
 
+    /// Ends what is left of it when its unit is gone.
+    pub(super) fn wind_up(&mut self, target: &mut Target) -> bool {
+        let mut busy = self.reap(target) | self.work(target);
+        self.look_after();
+        self.drop_offloaded(target);
+        if self.disconnect.is_some() {
+            busy |= self.finish_disconnect(target);
+        }
+        busy
+    }
+
     /// Timeouts and dead peers, now and then.
     pub(super) fn look_after(&mut self) {
         if let Some(wire) = self.wire.as_ref().filter(|wire| wire.posted > wire.reported) {
@@ -379,6 +392,10 @@ impl Qp {
                         Some((addr, key, piece)) => self.fetch(target, addr, key, piece, sent),
                         None => self.ended(target, sent, false),
                     }
+                }
+                Job::Fail { task, token } => {
+                    self.fail(target, number_of(Operation::Fault), syndrome(Outcome::Injected));
+                    self.ended(target, Sent::Response { task, token }, false);
                 }
                 Job::Respond { task, token, completion, data } => {
                     let Some(known) = self.tokens.get(&token) else {

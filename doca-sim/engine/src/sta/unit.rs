@@ -61,7 +61,7 @@ fn run(core: &Core) {
 /// One look at everything; tells whether there was something to do.
 fn round(state: &mut State, limits: Limits, chores: &mut u64) -> bool {
     if state.target.broken {
-        return false;
+        return end_all(state);
     }
     let now = clock::now();
     let mut busy = receive(state, limits);
@@ -155,14 +155,24 @@ fn sleep(core: &Core, micros: u32) {
     core.pipe.drain();
 }
 
+/// What is left when nothing is served any more: connections break, and tasks end.
+fn end_all(state: &mut State) -> bool {
+    let State { qps, target } = state;
+    let mut busy = false;
+    for qp in qps.values_mut() {
+        qp.fail(target, 0, 0x14);
+        busy |= qp.wind_up(target);
+    }
+    busy |= state.finish_removals();
+    busy | state.finish_destruction()
+}
+
 /// After an error of this library: nothing is served any more, and the program hears of it.
 fn break_down(state: &mut State) {
     log::error!("internal error of the simulator in an execution unit, please report it");
-    let State { qps, target } = state;
+    end_all(state);
+    let target = &mut state.target;
     target.broken = true;
-    for qp in qps.values_mut() {
-        qp.fail(target, 0, 0x14);
-    }
     if let Some(unit) = target.units.iter().find(|unit| unit.kind == UnitKind::Comp) {
         let unit = unit.handle;
         target.tell(ControlEvent::UnitError { fatal: true, unit });
