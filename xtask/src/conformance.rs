@@ -73,6 +73,7 @@ fn modules_of(program: &str) -> &'static [&'static str] {
         program if program.starts_with("sta_") => &["doca-sta", "doca-rdma", "doca-common"],
         "dma" => &["doca-dma", "doca-common"],
         "faults" => &["doca-rdma", "doca-dma", "doca-common"],
+        program if program.starts_with("comch_") => &["doca-comch", "doca-common"],
         _ => MODULES,
     }
 }

@@ -219,8 +219,10 @@ impl Running {
         connection.close();
         {
             let mut connections = self.connections.borrow_mut();
-            let place = &mut connections[connection.id.index as usize];
-            if place.as_ref().is_some_and(|held| Rc::ptr_eq(held, connection)) {
+            // One that could not be made has no place.
+            if let Some(place) = connections.get_mut(connection.id.index as usize)
+                && place.as_ref().is_some_and(|held| Rc::ptr_eq(held, connection))
+            {
                 *place = None;
             }
         }
