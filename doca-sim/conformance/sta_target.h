@@ -277,6 +277,9 @@ static void data_read(struct doca_sta_producer_task_send *task, union doca_data 
 	connect_command(data.ptr);
 }
 
+/* Programs with a controller of their own answer other commands here; 0 leaves them to the target. */
+static int (*target_other)(struct handled *handled);
+
 static void command_came(struct doca_sta_qp_handle *qp, union doca_data data, const uint8_t *command, uint8_t *payload,
 			 uint32_t payload_len, bool payload_valid, union doca_data token)
 {
@@ -301,6 +304,8 @@ static void command_came(struct doca_sta_qp_handle *qp, union doca_data data, co
 		OK(doca_sta_io_task_non_offload_rdma_read_alloc_init(target.io, (union doca_data){.ptr = handled}, qp,
 								     token, &task));
 		submit(task);
+	} else if (target_other != NULL && target_other(handled)) {
+		return;
 	} else if (command[0] == NVME_IDENTIFY) {
 		memset(payload, 0x1d, 4096);
 		answer(handled, 0, 1);

@@ -1,0 +1,130 @@
+//! The initiator against a small target of its own, which is a C program.
+
+mod support;
+
+use doca_sim_initiator::load::{self, Load, Mix};
+use doca_sim_initiator::{Data, Error, Host, Part, Queue};
+use nvme_wire::admin::AsyncEvent;
+use nvme_wire::cm::CmRequest;
+use nvme_wire::command::IoOpcode;
+use nvme_wire::fabrics::Connect;
+use nvme_wire::feature::FeatureId;
+use nvme_wire::{Nqn, Sqe, Status};
+use std::time::Duration;
+use support::CTarget;
+
+fn host() -> Host {
+    Host::new(Nqn::new("nqn.2026-01.org.example:host").unwrap())
+}
+
+#[test]
+fn a_host_reads_what_it_wrote() {
+    let running = CTarget::start();
+    let mut controller = host().open(&running.target()).unwrap();
+    assert_eq!((controller.identity().sn.text(), controller.cntlid()), ("TEST".to_owned(), 1));
+    assert_eq!(controller.namespaces().unwrap(), [1]);
+    assert_eq!(controller.namespace(1).unwrap().block_size(), Some(512));
+    assert_eq!(controller.set_num_queues(8).unwrap(), 2);
+    let refused = controller.feature(FeatureId::WRITE_CACHE).unwrap_err();
+    assert!(refused.part == Part::Admin && refused.status().unwrap().is(Status::INVALID_FIELD), "{refused}");
+
+    let mut queue = controller.io_queue(1, 8).unwrap();
+    let data: Vec<u8> = (0..8192).map(|i| (i * 3) as u8).collect();
+    let mut back = vec![0; data.len()];
+    queue.write(1, 5, 512, &data).unwrap();
+    queue.read(1, 5, 512, &mut back).unwrap();
+    assert!(back == data);
+    // In the capsule, and with the key invalidated.
+    let command = doca_sim_initiator::controller::read_write(IoOpcode::WRITE, 1, 5, 1);
+    queue.run(command, Data::InCapsule(&[9; 512]), &mut []).unwrap();
+    queue.set_invalidate(true);
+    let command = doca_sim_initiator::controller::read_write(IoOpcode::READ, 1, 5, 1);
+    queue.submit(command, Data::In(512)).unwrap().unwrap();
+    let completion = queue.wait().unwrap();
+    assert_eq!((completion.cqe.status, completion.invalidated), (Status::SUCCESS, Some(queue.key())));
+    let mut block = [0; 512];
+    queue.finish(completion, &mut block);
+    assert_eq!(block, [9; 512]);
+    queue.flush(1).unwrap();
+
+    controller.keep_alive().unwrap();
+    controller.request_event().unwrap();
+    let event = std::iter::repeat_with(|| controller.event().unwrap()).flatten().next();
+    assert_eq!(event, Some(AsyncEvent::NAMESPACE_CHANGED));
+    controller.shutdown().unwrap();
+    drop((queue, controller));
+    running.end();
+}
+
+#[test]
+fn errors_name_the_part() {
+    let running = CTarget::start();
+    let mut target = running.target();
+    let controller = host().open(&target).unwrap();
+    let mut queue = controller.io_queue(1, 2).unwrap();
+    for (opcode, status) in [(0xC3, Status::INVALID_OPCODE), (IoOpcode::READ.0, Status::SGL_LENGTH_INVALID)] {
+        let (got, _) = queue.status(Sqe { opcode, nsid: 1, ..Sqe::default() }, Data::None).unwrap();
+        assert!(got.is(status), "{opcode:x}: {got}");
+    }
+    let failure = queue.read(2, 0, 512, &mut [0; 512]).unwrap_err();
+    assert!(
+        failure.part == Part::Io(1) && failure.status().unwrap().is(Status::INVALID_NAMESPACE),
+        "{failure}"
+    );
+    target.limit = Duration::from_secs(2);
+    target.address.set_port(4421);
+    let failure = Queue::dial(&target, 3, 8).err().unwrap();
+    assert!(failure.part == Part::Fabric(3) && matches!(failure.error, Error::Refused(8)), "{failure}");
+    target.device = "mlx5_9".into();
+    let failure = Queue::dial(&target, 0, 8).err().unwrap();
+    assert!(failure.to_string().contains("no device `mlx5_9`"), "{failure}");
+    target = running.target();
+    let request = CmRequest { qid: 4, hrqsize: 8, hsqsize: 7, ..CmRequest::default() };
+    let mut other = Queue::dial_with(&target, 4, 8, &request.to_bytes()).unwrap();
+    let connect = Connect { qid: 4, sqsize: 7, ..Connect::default() };
+    let data = host().connect_data(&target, controller.cntlid());
+    assert_eq!(other.connect(&connect, &data, false).unwrap(), controller.cntlid(), "the data are fetched");
+    drop((queue, other, controller));
+    running.end();
+}
+
+#[test]
+fn load_is_verified_on_two_queues() {
+    let running = CTarget::start();
+    let mut controller = host().open(&running.target()).unwrap();
+    let load = Load {
+        queues: 2,
+        depth: 8,
+        size: 4096,
+        random: true,
+        mix: Mix::Verify,
+        time: Duration::from_millis(500),
+        nsid: 1,
+    };
+    let report = load::run(&mut controller, &load).unwrap();
+    assert!(report.reads > 16 && report.writes >= report.reads, "{} {}", report.reads, report.writes);
+    assert!(report.iops() > 0.0 && report.latency(0.5) <= report.latency(1.0));
+    for wrong in [
+        Load { queues: 3, ..load.clone() },
+        Load { depth: 32, ..load.clone() },
+        Load { size: 1000, ..load.clone() },
+        Load { depth: 0, ..load.clone() },
+    ] {
+        assert!(matches!(load::run(&mut controller, &wrong).unwrap_err().error, Error::Usage(_)));
+    }
+    controller.shutdown().unwrap();
+    drop(controller);
+    running.end();
+}
+
+#[test]
+fn a_target_that_dies_is_told_apart() {
+    let running = CTarget::start();
+    let mut controller = host().open(&running.target()).unwrap();
+    let mut queue = controller.io_queue(1, 8).unwrap();
+    running.kill();
+    let failure = queue.read(1, 0, 512, &mut [0; 512]).unwrap_err();
+    assert_eq!(failure.part, Part::Fabric(1), "{failure}");
+    let failure = controller.keep_alive().unwrap_err();
+    assert_eq!(failure.part, Part::Fabric(0), "{failure}");
+}
