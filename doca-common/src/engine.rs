@@ -24,7 +24,6 @@
 //! - Dropped contexts are stopped and destroyed by progress. Dropping the engine waits for all of them, for
 //!   [`PATIENCE`] at most; what could not be stopped by then is leaked, never freed while in use.
 
-use crate::context::Member;
 use crate::error::{Error, Refusal, Result};
 use crate::raw::context::Ctx;
 use crate::raw::current;
@@ -324,17 +323,6 @@ impl Core {
 
     pub(crate) fn members(&self) -> &Members {
         &self.members
-    }
-
-    /// Asks the contexts one by one until one says that it was meant; as [`with_member`](Self::with_member) otherwise.
-    pub(crate) fn search(&self, mut body: impl FnMut(&Core, &dyn Member) -> bool) {
-        let mut place = 0;
-        while let Some((next, _, member)) = self.members.next(place) {
-            place = next;
-            if body(self, &*member) {
-                break;
-            }
-        }
     }
 
     /// Does what callbacks and dropped handles left to be done, children before contexts.

@@ -188,6 +188,12 @@ impl<L: Default, S: Default> Slab<L, S> {
         }
     }
 
+    /// Whether the operation was taken, so that there is nothing left to do for its token.
+    #[inline]
+    pub fn is_spent(&self, token: Token) -> bool {
+        self.slot(token).is_none()
+    }
+
     /// Takes what came back, once. What is kept beside it says how, until the slot is used again.
     #[inline]
     pub fn take(&self, token: Token) -> Option<(L, &S)> {
@@ -263,6 +269,7 @@ impl<L: Default, S: Default> Slab<L, S> {
         self.slots.iter().map(|slot| (&slot.side, is_flying(slot)))
     }
 
+    #[inline]
     fn slot(&self, token: Token) -> Option<&Slot<L, S>> {
         self.slots.get(token.index as usize).filter(|slot| slot.generation.get() == token.generation)
     }

@@ -12,7 +12,7 @@ use crate::raw::task::Kind;
 use crate::run::{Flight, Place, Role, Run, Target};
 use crate::values::Opcode;
 use doca_common::access::{self, Requirement};
-use doca_common::buffer::{Destination, NamedBuf, Payload, Source};
+use doca_common::buffer::{Destination, Load, NamedBuf, Payload, Source};
 use doca_common::caps::Capability;
 use doca_common::slot::Token;
 use doca_common::{Code, Error, Failed, Refusal, Result};
@@ -379,10 +379,10 @@ impl<T: Task, P: Payload> Pending<T, P> {
     ///
     /// With the buffer: how DOCA says the task failed. Without it, the task goes on: [`Refusal::InCallback`]. And
     /// [`Refusal::Taken`] the second time.
-    #[inline]
+    #[inline(always)]
     pub fn wait(&mut self) -> Done<T, P> {
-        match self.take() {
-            Some(done) => done,
+        match self.run.slab().take(self.token) {
+            Some((load, flight)) => self.finish(load, flight),
             None => self.wait_by(None),
         }
     }
@@ -393,8 +393,8 @@ impl<T: Task, P: Payload> Pending<T, P> {
     ///
     /// [`Refusal::TimedOut`] too: the task goes on, and can be waited for again.
     pub fn wait_for(&mut self, time: Duration) -> Done<T, P> {
-        match self.take() {
-            Some(done) => done,
+        match self.run.slab().take(self.token) {
+            Some((load, flight)) => self.finish(load, flight),
             None => self.wait_by(Instant::now().checked_add(time)),
         }
     }
@@ -410,11 +410,14 @@ impl<T: Task, P: Payload> Pending<T, P> {
                 Err(error) => return Err(Failed::new(error, None)),
             }
         }
-        self.take().unwrap_or_else(|| {
-            let gone = self.run.life().is_gone();
-            let refusal = if gone { Refusal::EngineGone } else { Refusal::Taken };
-            Err(Failed::new(Error::refused(T::NAME, refusal), None))
-        })
+        match self.run.slab().take(self.token) {
+            Some((load, flight)) => self.finish(load, flight),
+            None => {
+                let gone = self.run.life().is_gone();
+                let refusal = if gone { Refusal::EngineGone } else { Refusal::Taken };
+                Err(Failed::new(Error::refused(T::NAME, refusal), None))
+            }
+        }
     }
 
     /// Whether there is something to take: the task is done, or its context is.
@@ -422,18 +425,16 @@ impl<T: Task, P: Payload> Pending<T, P> {
         self.run.slab().is_done(self.token) || self.run.is_over()
     }
 
-    /// Takes what came back, if it is there. In place, since results are large.
+    /// What came back, as the program gets it. The slot is free already, and nothing happens to it meanwhile.
     #[inline(always)]
-    fn take(&mut self) -> Option<Done<T, P>> {
-        let (load, flight) = self.run.slab().take(self.token)?;
-        self.token = Token::NONE;
+    fn finish(&self, load: Load, flight: &Flight) -> Done<T, P> {
         if T::TARGETED {
             drop(flight.target.take());
         }
-        Some(match (P::from_load(load), flight.code.get()) {
+        match (P::from_load(load), flight.code.get()) {
             (Some(payload), Code::SUCCESS) => Ok(T::output(payload, flight)),
             (payload, code) => Err(failure::<T, P>(code, payload)),
-        })
+        }
     }
 }
 
@@ -453,7 +454,7 @@ impl<T: Task, P: Payload> Future for Pending<T, P> {
 impl<T: Task, P: Payload> Drop for Pending<T, P> {
     #[inline]
     fn drop(&mut self) {
-        if self.token != Token::NONE {
+        if !self.run.slab().is_spent(self.token) {
             detach(&self.run, self.token);
         }
     }

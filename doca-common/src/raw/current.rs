@@ -93,11 +93,12 @@ pub fn member(data: u64, body: impl FnOnce(&Core, &dyn Member)) {
 
 /// Calls `body` with the members of the engine that is inside DOCA until one says that it was meant, for callbacks
 /// whose user data is not the context's. It must not run user code, nor add or remove contexts.
-pub fn search(body: impl FnMut(&Core, &dyn Member) -> bool) {
+pub fn search(mut body: impl FnMut(&Core, &dyn Member) -> bool) {
     let core = CURRENT.get();
     if core.is_null() {
         return;
     }
     // SAFETY: set by `enter`, whose borrow of the engine lasts until it sets it back.
-    unsafe { &*core }.search(body);
+    let core = unsafe { &*core };
+    core.members().search(|member| body(core, member));
 }

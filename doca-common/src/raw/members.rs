@@ -71,6 +71,11 @@ impl Members {
         places[at].as_ref().map(|entry| (at + 1, entry.id, entry.member.clone()))
     }
 
+    /// Asks the contexts one by one until one says that it was meant. None comes or goes meanwhile.
+    pub(crate) fn search(&self, mut body: impl FnMut(&dyn Member) -> bool) {
+        self.0.borrow().iter().flatten().any(|entry| body(&*entry.member));
+    }
+
     /// All of them.
     pub(crate) fn all(&self) -> Vec<Rc<dyn Member>> {
         self.0.borrow().iter().flatten().map(|entry| entry.member.clone()).collect()
