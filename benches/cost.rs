@@ -4,6 +4,13 @@
 //! it, with different numbers of tasks; the difference of the two runs is what the tasks cost, without the start. Both
 //! peers are in one process, on one engine, with a fixed number of progress calls for each task. The raw loop is the one
 //! that a careful C program has: tasks are allocated once and submitted again and again.
+//!
+//! The raw loop checks nothing and takes 26 to 34 instructions, four progress calls and the callbacks among them, so its
+//! 1.05-fold is out of reach for a layer that checks anything: the target is missed by far. What is spent, for a read:
+//! about 95 before DOCA's submit (state and connection, device, permission, length, what the C task was told last), 45 to
+//! keep the buffer and the peer's memory, 50 in four progress calls, 80 in the callback (which finds engine, context, run
+//! and slot by number, and compares each), 70 to give the buffer back. Beside what DOCA itself does, here the
+//! simulator, that is the second ratio.
 
 #[path = "support/callgrind.rs"]
 mod callgrind;
@@ -72,8 +79,8 @@ fn table(check: bool) -> ExitCode {
         "instructions outside the DOCA libraries for each task (with its receive, where it needs one)\n"
     );
     println!(
-        "{:<18}{:>8}{:>8}{:>8}{:>14}{:>14}  allocations",
-        "task", "raw", "safe", "ratio", "all, raw", "all, safe"
+        "{:<18}{:>8}{:>8}{:>8}{:>10}{:>11}{:>8}  allocations",
+        "task", "raw", "safe", "ratio", "all, raw", "all, safe", "ratio"
     );
     let mut missed = false;
     for row in ROWS {
@@ -85,13 +92,14 @@ fn table(check: bool) -> ExitCode {
         let fails = ratio > TARGET || allocations > 0.0;
         missed |= fails;
         println!(
-            "{:<18}{:>8.0}{:>8.0}{:>8.2}{:>14.0}{:>14.0}  {:.2}{}",
+            "{:<18}{:>8.0}{:>8.0}{:>8.2}{:>10.0}{:>11.0}{:>8.2}  {:.2}{}",
             row.name,
             raw.ours,
             safe.ours,
             ratio,
             raw.all,
             safe.all,
+            safe.all / raw.all,
             allocations,
             if fails { "  MISSED" } else { "" }
         );
