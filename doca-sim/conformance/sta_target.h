@@ -104,7 +104,7 @@ static inline void disk_serve(struct disk *disk)
 		status = 0x0b;
 	else if (atomic_load(&disk->failing))
 		status = 0x281;
-	else if (lba + count > BLOCKS)
+	else if (lba >= BLOCKS || count > BLOCKS - lba)
 		status = 0x80 | 0x4000;
 	else
 		disk_move(disk, entry, lba, (uint32_t)count * BLOCK);

@@ -3,7 +3,7 @@
 //! its client connection to a `doca_rdma`, which only the SDK can.
 //!
 //! [`Host`] opens controllers, [`Controller`] runs admin commands and opens I/O queues, [`Queue`] is one connection with
-//! its commands, [`load`] drives many queues, [`smoke`] is a first look at a target. [`Failure`] says which part failed:
+//! its commands, [`load`] drives many queues, [`smoke`] is a first look at a target, [`wire`] its conformance. [`Failure`] says which part failed:
 //! the fabric, the admin queue, or an I/O queue.
 #![deny(unsafe_code)]
 
@@ -14,6 +14,7 @@ pub mod queue;
 #[allow(unsafe_code)]
 mod raw;
 pub mod smoke;
+pub mod wire;
 
 pub use controller::{Controller, Host, Target};
 pub use failure::{Error, Failure, Part, Result};

@@ -3,7 +3,7 @@
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use doca_sim_initiator::load::{self, Load, Mix, Report};
-use doca_sim_initiator::{Controller, Error, Failure, Host, Part, Target, smoke};
+use doca_sim_initiator::{Controller, Error, Failure, Host, Part, Target, smoke, wire};
 use nvme_wire::Nqn;
 use std::fs::File;
 use std::io::{Read, Write};
@@ -42,6 +42,8 @@ enum Nvme {
     Load(LoadArgs),
     /// From one command to load: stops at the first failure and says which part failed. Overwrites the namespace.
     Smoke(SmokeArgs),
+    /// Send right and wrong connections and capsules, and compare what comes with the specifications.
+    Conformance(To),
 }
 
 #[derive(Args)]
@@ -151,6 +153,7 @@ fn run(command: &Nvme) -> Result<(), Failure> {
             Ok(())
         }
         Nvme::Load(arguments) => drive(arguments),
+        Nvme::Conformance(to) => conformance(to),
         Nvme::Smoke(arguments) => {
             let (host, target) = (host(&arguments.to.way), target(&arguments.to));
             let time = Duration::from_secs(arguments.time);
@@ -275,6 +278,19 @@ fn write(arguments: &Blocks) -> Result<(), Failure> {
     queue.flush(to.nsid)?;
     println!("write: {} blocks from {}", at - lba, path.display());
     controller.shutdown()
+}
+
+fn conformance(to: &To) -> Result<(), Failure> {
+    let wire::Verdict { tried, wrong } = wire::run(&host(&to.way), &target(to), to.nsid)?;
+    for line in &wrong {
+        println!("{line}");
+    }
+    println!("nvme conformance: {} of {tried} as they must be", tried - wrong.len());
+    if wrong.is_empty() {
+        return Ok(());
+    }
+    let error = Error::Protocol(format!("{} answers are not those of the specifications", wrong.len()));
+    Err(Failure { part: Part::Admin, error })
 }
 
 fn drive(arguments: &LoadArgs) -> Result<(), Failure> {

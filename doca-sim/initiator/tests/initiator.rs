@@ -3,7 +3,7 @@
 mod support;
 
 use doca_sim_initiator::load::{self, Load, Mix};
-use doca_sim_initiator::{Data, Error, Host, Part, Queue};
+use doca_sim_initiator::{Data, Error, Host, Part, Queue, wire};
 use nvme_wire::admin::AsyncEvent;
 use nvme_wire::cm::CmRequest;
 use nvme_wire::command::IoOpcode;
@@ -127,4 +127,17 @@ fn a_target_that_dies_is_told_apart() {
     assert_eq!(failure.part, Part::Fabric(1), "{failure}");
     let failure = controller.keep_alive().unwrap_err();
     assert_eq!(failure.part, Part::Fabric(0), "{failure}");
+}
+
+/// What the offload engine refuses by itself; the rest is the matter of a whole target.
+#[test]
+fn capsules_get_the_status_of_the_specifications() {
+    let running = CTarget::start();
+    let mut verdict = wire::Verdict::default();
+    wire::io(&host(), &running.target(), 1, &mut verdict).unwrap();
+    assert!(verdict.tried > 20, "{verdict:?}");
+    // Commands that the small target does not know.
+    verdict.wrong.retain(|line| !line.starts_with("Write Zeroes") && !line.starts_with("Dataset Management"));
+    assert!(verdict.wrong.is_empty(), "{:#?}", verdict.wrong);
+    running.end();
 }

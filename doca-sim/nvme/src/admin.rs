@@ -2,7 +2,7 @@
 
 use crate::controller::{Controller, Cq, MAX_EVENTS, Sq, version};
 use nvme_wire::admin::{Abort, CreateCq, CreateSq, DeleteQueue, Features, GetLogPage, Identify};
-use nvme_wire::command::{AdminOpcode, IoOpcode};
+use nvme_wire::command::{ALL_NAMESPACES, AdminOpcode, IoOpcode};
 use nvme_wire::feature::{FeatureId, NumberOfQueues};
 use nvme_wire::identify::{
     Cns, ControllerType, Descriptor, DescriptorType, IdentifyController, descriptor_list, namespace_list,
@@ -72,6 +72,9 @@ impl Controller {
             Cns::NAMESPACE => {
                 let index = self.namespace(command.nsid)?;
                 self.config.namespaces[index].identify().to_bytes()
+            }
+            Cns::ACTIVE_NAMESPACES if command.nsid >= ALL_NAMESPACES - 1 => {
+                return Err(Status::INVALID_NAMESPACE.with_dnr());
             }
             Cns::ACTIVE_NAMESPACES => {
                 let count = self.config.namespaces.len() as u32;

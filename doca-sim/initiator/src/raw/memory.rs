@@ -40,7 +40,10 @@ impl Memory {
             doca!(doca_mmap_set_permissions(memory.map, ACCESS))?;
             doca!(doca_mmap_set_memrange(memory.map, start.as_ptr().cast(), len))?;
             doca!(doca_mmap_start(memory.map))?;
-            doca!(doca_mmap_get_mkey(memory.map, device.as_ptr(), &mut memory.key))?;
+            // Not doca_mmap_get_mkey, which came with 3.1.
+            let mut domain = ptr::null_mut();
+            doca!(doca_rdma_bridge_get_dev_pd(device.as_ptr(), &mut domain))?;
+            doca!(doca_rdma_bridge_get_mmap_mkey_from_pd(memory.map, domain, &mut memory.key))?;
             doca!(doca_buf_inventory_create(num_bufs, &mut memory.inventory))?;
             doca!(doca_buf_inventory_start(memory.inventory))?;
         }
