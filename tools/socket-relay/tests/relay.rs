@@ -11,7 +11,8 @@ use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::PathBuf;
 use std::thread;
 use std::time::{Duration, Instant};
-use support::Running;
+use support::pair::{echo, pattern};
+use support::pipe::Running;
 
 const SOON: Duration = Duration::from_secs(20);
 
@@ -60,31 +61,6 @@ impl Place {
             thread::sleep(Duration::from_millis(2));
         }
     }
-}
-
-/// An application that sends back what comes, and ends when its client does.
-fn echo(listener: UnixListener) {
-    thread::spawn(move || {
-        for stream in listener.incoming() {
-            let mut stream = stream.unwrap();
-            thread::spawn(move || {
-                let mut back = stream.try_clone().unwrap();
-                _ = std::io::copy(&mut stream, &mut back);
-                _ = back.shutdown(Shutdown::Write);
-            });
-        }
-    });
-}
-
-fn pattern(seed: u64, len: usize) -> Vec<u8> {
-    let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
-    let mut next = || {
-        state ^= state << 13;
-        state ^= state >> 7;
-        state ^= state << 17;
-        (state >> 32) as u8
-    };
-    (0..len).map(|_| next()).collect()
 }
 
 #[test]
@@ -168,7 +144,7 @@ fn what_a_client_sent_before_it_went_arrives() {
         assert!(got == sent);
         // It is told that nobody listens any more.
         let until = Instant::now() + SOON;
-        while server.write(b"x").is_ok() {
+        while server.write_all(b"x").is_ok() {
             assert!(Instant::now() < until);
         }
     }
@@ -188,8 +164,8 @@ fn a_server_that_goes_ends_its_clients() {
     assert_eq!(words, "last words");
     let until = Instant::now() + SOON;
     let error = loop {
-        match client.write(b"x") {
-            Ok(_) => assert!(Instant::now() < until),
+        match client.write_all(b"x") {
+            Ok(()) => assert!(Instant::now() < until),
             Err(error) => break error,
         }
     };

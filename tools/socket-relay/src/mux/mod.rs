@@ -125,6 +125,8 @@ pub struct Mux {
     /// Streams with control frames due; each at most once.
     due: VecDeque<u32>,
     events: VecDeque<Event>,
+    /// Bytes of streams that came.
+    data_in: u64,
 }
 
 impl Mux {
@@ -138,6 +140,7 @@ impl Mux {
             last_id: 0,
             due: VecDeque::new(),
             events: VecDeque::new(),
+            data_in: 0,
         }
     }
 
@@ -149,6 +152,11 @@ impl Mux {
     /// Streams that are not through.
     pub fn len(&self) -> usize {
         self.streams.len()
+    }
+
+    /// Bytes of streams that came in this session.
+    pub fn data_in(&self) -> u64 {
+        self.data_in
     }
 
     /// Whether there are none.
@@ -536,6 +544,7 @@ impl Mux {
             stream.ring.extend(bytes);
             self.events.push_back(Event::Incoming(id));
         }
+        self.data_in += bytes.len() as u64;
         Ok(())
     }
 

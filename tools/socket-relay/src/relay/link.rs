@@ -57,6 +57,8 @@ pub(super) struct Link {
     probe_nonce: u64,
     /// When the layer below was last asked about the peer.
     looked_at: Option<Instant>,
+    /// Host: the DPU relay waits for us to leave.
+    peer_drains: bool,
 }
 
 impl<T: Transport> Relay<T> {
@@ -91,10 +93,10 @@ impl<T: Transport> Relay<T> {
         let busy = transport.progress(SHARE, &mut |event| match event {
             LinkEvent::Message(message) if broken.is_none() => {
                 counters.frames_in += 1;
-                if let Some(mux) = mux
-                    && let Err(what) = mux.handle(message, now)
-                {
-                    broken = Some(what);
+                if let Some(mux) = mux {
+                    let before = mux.data_in();
+                    broken = mux.handle(message, now).err();
+                    counters.bytes.link_in += mux.data_in() - before;
                 }
             }
             LinkEvent::Message(_) => {}
@@ -133,6 +135,10 @@ impl<T: Transport> Relay<T> {
         }
         if let Some(broken) = broken {
             self.drop_session(broken, now)?;
+        }
+        if self.link.peer_drains && self.mux.as_ref().is_some_and(Mux::is_empty) && !self.outgoing.held {
+            self.transport.disconnect();
+            self.lost("the other relay has drained", now)?;
         }
         self.settle_challenge(now)?;
         self.turn_dialing(now);
@@ -205,6 +211,7 @@ impl<T: Transport> Relay<T> {
                 log::info!(target: crate::LOG, "the other relay drains");
                 if self.role == Role::Host {
                     self.front.unbind(&self.poller);
+                    self.link.peer_drains = true;
                 }
             }
             Event::Probe(nonce, kind) => self.answer(nonce, kind),
@@ -414,6 +421,8 @@ impl<T: Transport> Relay<T> {
     fn lost(&mut self, why: &str, now: Instant) -> Result<(), Fault> {
         let before = std::mem::replace(&mut self.link.state, State::Idle);
         let Some(mut mux) = self.mux.take() else { return self.pause(before, why, now) };
+        // First, so that who sees its end does not come back to a relay without a session.
+        self.front.session_lost(&self.settings, &self.poller);
         mux.lose(why);
         let streams = mux.len() + self.connections.len();
         while let Some(event) = mux.next_event() {
@@ -426,13 +435,15 @@ impl<T: Transport> Relay<T> {
         self.link.dialing.clear();
         self.link.own_probe = None;
         self.link.next_probe = None;
+        self.link.looked_at = None;
+        let drained = std::mem::take(&mut self.link.peer_drains);
         self.outgoing.held = false;
         self.outgoing.from = self.outgoing.to;
         self.outgoing.header = None;
         if matches!(before, State::Up(_)) {
             self.counters.sessions_lost += 1;
             let text = format!("{}: session lost with {streams} streams: {why}", Class::Terminator);
-            if self.ending.is_some() && streams == 0 {
+            if (drained || self.ending.is_some()) && streams == 0 {
                 log::info!(target: crate::LOG, "session over: {why}");
             } else {
                 log::error!(target: crate::LOG, "{text}");
@@ -442,7 +453,6 @@ impl<T: Transport> Relay<T> {
         if let Some(admin) = &mut self.admin {
             admin.lost();
         }
-        self.front.session_lost(&self.settings, &self.poller);
         self.pause(before, why, now)
     }
 

@@ -1,0 +1,363 @@
+//! Two relay processes over DOCA Comch: many clients, stalled ones, and every kind of death.
+
+mod support;
+
+use std::io::{Read, Write};
+use std::net::Shutdown;
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+use support::pair::{Place, SOON, echo, pattern};
+
+/// Sends and reads at once; the bytes that came back.
+fn exchange(mut stream: UnixStream, sent: &[u8]) -> std::io::Result<Vec<u8>> {
+    let mut writer = stream.try_clone()?;
+    thread::scope(|scope| {
+        let write = scope.spawn(move || {
+            writer.write_all(sent)?;
+            writer.shutdown(Shutdown::Write)
+        });
+        let mut got = Vec::new();
+        stream.read_to_end(&mut got)?;
+        write.join().unwrap()?;
+        Ok(got)
+    })
+}
+
+fn works(place: &Place) {
+    let sent = pattern(7, 100_000);
+    assert!(exchange(place.client(), &sent).unwrap() == sent);
+}
+
+/// The end comes: as end of file or as an error, but it comes.
+fn ends(stream: &mut UnixStream) {
+    let until = Instant::now() + SOON;
+    loop {
+        match stream.read(&mut [0; 4096]) {
+            Ok(0) => return,
+            Ok(_) => assert!(Instant::now() < until, "it never ends"),
+            Err(error) => {
+                assert_ne!(error.kind(), std::io::ErrorKind::WouldBlock, "silence");
+                return;
+            }
+        }
+    }
+}
+
+#[test]
+fn five_hundred_and_twelve_clients_each_with_their_own_bytes() {
+    let place = Place::new();
+    echo(UnixListener::bind(place.server_path()).unwrap());
+    let [dpu, host] = place.pair();
+    works(&place);
+    place.wait_for_metric(&place.client_path(), "active", 0);
+    let before = [dpu.descriptors(), host.descriptors()];
+    let clients: Vec<_> = (0..512).map(|_| place.client()).collect();
+    thread::scope(|scope| {
+        for (seed, stream) in clients.into_iter().enumerate() {
+            let client = move || {
+                let sent = pattern(seed as u64, 40_000 + seed * 100);
+                let got = exchange(stream, &sent).unwrap();
+                assert!(got == sent, "client {seed}: {} of {} bytes", got.len(), sent.len());
+            };
+            thread::Builder::new().stack_size(256 << 10).spawn_scoped(scope, client).unwrap();
+        }
+    });
+    for socket in [place.client_path(), place.server_path()] {
+        place.wait_for_metric(&socket, "active", 0);
+        let metrics = place.ask(&socket, "metrics");
+        assert_eq!(metrics["peak"], 512, "{metrics}");
+        assert_eq!((&metrics["ring_bytes"], &metrics["ring_memory"]), (&0.into(), &0.into()), "{metrics}");
+    }
+    // Of the admin socket's clients the last ones may still be there.
+    let until = Instant::now() + SOON;
+    while dpu.descriptors() > before[0] || host.descriptors() > before[1] {
+        assert!(Instant::now() < until, "{} {} {before:?}", dpu.descriptors(), host.descriptors());
+        thread::sleep(Duration::from_millis(5));
+    }
+}
+
+#[test]
+fn a_client_that_does_not_read_stops_nobody_and_takes_no_more_than_its_window() {
+    let place = Place::new();
+    echo(UnixListener::bind(place.server_path()).unwrap());
+    let [dpu, host] = place.pair();
+    // It sends until nothing fits any more, and reads nothing of what comes back.
+    let stalled = place.client();
+    let mut writer = stalled.try_clone().unwrap();
+    let sent = AtomicUsize::new(0);
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            let chunk = [5; 4096];
+            while writer.write_all(&chunk).is_ok() {
+                sent.fetch_add(chunk.len(), Ordering::Relaxed);
+            }
+        });
+        // It has come to a stop when a window is full in both relays.
+        let until = Instant::now() + SOON;
+        while place.ask(&place.client_path(), "metrics")["ring_bytes"] != 65536 {
+            assert!(Instant::now() < until);
+            thread::sleep(Duration::from_millis(5));
+        }
+        let memory = [dpu.memory(), host.memory()];
+        let busy: Vec<_> = (0..511).map(|_| place.client()).collect();
+        thread::scope(|scope| {
+            for (seed, stream) in busy.into_iter().enumerate() {
+                let client = move || {
+                    let sent = pattern(seed as u64, 50_000);
+                    assert!(exchange(stream, &sent).unwrap() == sent, "client {seed}");
+                };
+                thread::Builder::new().stack_size(256 << 10).spawn_scoped(scope, client).unwrap();
+            }
+        });
+        let streams = place.ask(&place.client_path(), "streams");
+        assert!(streams[0]["ring"].as_u64().unwrap() <= 65536, "{streams}");
+        // Windows of all, and no more: 512 times 64 KiB, in KiB, with some for the tables.
+        for (process, before) in [(&dpu, memory[0]), (&host, memory[1])] {
+            let grown = process.memory().saturating_sub(before);
+            assert!(grown <= 512 * 64 + 16_000, "{grown} KiB");
+        }
+        // What it sent is still its own, and comes when it reads.
+        let mut reader = stalled.try_clone().unwrap();
+        let mut got = vec![0; 300_000];
+        reader.read_exact(&mut got).unwrap();
+        assert!(got.iter().all(|byte| *byte == 5));
+        stalled.shutdown(Shutdown::Both).unwrap();
+    });
+    assert!(sent.load(Ordering::Relaxed) >= 300_000);
+}
+
+#[test]
+fn whoever_is_killed_its_clients_see_an_end_and_a_restart_works() {
+    let place = Place::new();
+    echo(UnixListener::bind(place.server_path()).unwrap());
+    let [mut dpu, mut host] = place.pair();
+    for round in 0..6 {
+        let mut client = place.client();
+        let mut writer = client.try_clone().unwrap();
+        let flow = thread::spawn(move || while writer.write_all(&[3; 5000]).is_ok() {});
+        client.read_exact(&mut vec![0; 20_000 + round * 7000]).unwrap();
+        if round % 2 == 0 {
+            host.kill();
+            ends(&mut client);
+            host = place.host(&["--probe-app", "off"]);
+        } else {
+            dpu.kill();
+            ends(&mut client);
+            dpu = place.dpu(&["--probe-app", "off"]);
+        }
+        flow.join().unwrap();
+        works(&place);
+    }
+    assert!(host.log().contains("session lost"), "{}", host.log());
+    place.wait_for_metric(&place.client_path(), "active", 0);
+    place.wait_for_metric(&place.server_path(), "active", 0);
+    // A client that is killed is one that closes: the kernel does it.
+    drop(place.client());
+    works(&place);
+}
+
+#[test]
+fn an_application_that_is_killed_ends_its_clients_and_its_next_life_serves() {
+    let place = Place::new();
+    let start = || {
+        let mut command = place.program();
+        command.args(["echo", "-s"]).arg(place.server_path());
+        support::pair::Process::start(&mut command, &place.path("echo.log"))
+    };
+    let mut application = start();
+    drop(support::pair::connect(&place.server_path()));
+    let _relays = place.pair();
+    for _ in 0..3 {
+        let mut client = place.client();
+        client.write_all(b"hello").unwrap();
+        client.read_exact(&mut [0; 5]).unwrap();
+        application.kill();
+        ends(&mut client);
+        ends(&mut place.client());
+        application = start();
+        drop(support::pair::connect(&place.server_path()));
+        works(&place);
+    }
+}
+
+#[test]
+fn each_cause_of_a_refused_connection_has_its_own_words() {
+    let place = Place::new();
+    let smoke = |place: &Place| {
+        let mut command = place.program();
+        command.arg("--smoke").arg("-s").arg(place.client_path()).args(["--steps", "4", "--timeout", "10"]);
+        let output = command.output().unwrap();
+        (output.status.code(), String::from_utf8(output.stdout).unwrap())
+    };
+    let expect = |place: &Place, status: i32, words: &str| {
+        let until = Instant::now() + SOON;
+        loop {
+            let (code, said) = smoke(place);
+            if code == Some(status) && said.contains(words) {
+                return;
+            }
+            assert!(Instant::now() < until, "{code:?} {said}");
+        }
+    };
+    // Not started, or another path.
+    expect(&place, 13, "no relay runs for it");
+    // A stale file.
+    drop(UnixListener::bind(place.client_path()).unwrap());
+    expect(&place, 13, "a stale file");
+    // Not a socket.
+    std::fs::remove_file(place.client_path()).unwrap();
+    std::fs::write(place.client_path(), "").unwrap();
+    expect(&place, 12, "not a socket");
+    let mut host = place.host(&[]);
+    assert_eq!(host.status(), Some(2));
+    assert!(host.log().contains("class 2") && host.log().contains("left alone"), "{}", host.log());
+    std::fs::remove_file(place.client_path()).unwrap();
+    // The other side is down: for ever trying, and with an end to it.
+    let host = place.host(&[]);
+    expect(&place, 13, "no DPU relay was reached");
+    drop(host);
+    let mut host = place.host(&["--conn-retry", "2"]);
+    assert_eq!(host.status(), Some(4));
+    assert!(host.log().contains("class 4"), "{}", host.log());
+    // Another name.
+    let dpu = place.dpu(&[]);
+    let mut command = place.program();
+    command.arg("-s").arg(place.client_path()).args(["-n", "another", "--conn-retry", "2"]);
+    command.args(["-p", support::pair::HOST_DEVICE]);
+    let mut other = support::pair::Process::start(&mut command, &place.path("other.log"));
+    assert_eq!(other.status(), Some(4));
+    assert!(other.log().contains("another --cc-name"), "{}", other.log());
+    // The application is down.
+    let host = place.host(&[]);
+    expect(&place, 14, "its application");
+    assert!(host.log().contains("class 4") && host.log().contains("ENOENT"), "{}", host.log());
+    // And all is well.
+    echo(UnixListener::bind(place.server_path()).unwrap());
+    expect(&place, 0, "smoke: ok");
+    // A second relay for the same path: the first one still answers.
+    let mut second = place.host(&[]);
+    assert_eq!(second.status(), Some(2));
+    assert!(second.log().contains(&format!("process {}", host.id())), "{}", second.log());
+    works(&place);
+    drop(dpu);
+}
+
+#[test]
+fn a_device_that_is_not_there_or_is_of_the_other_side_has_its_status() {
+    let place = Place::new();
+    let status = |args: &[&str], side: &str, words: &str| {
+        let mut command = place.program();
+        command.env("DOCA_SIM_SIDE", side).arg("-s").arg(place.server_path()).args(args);
+        let output = command.output().unwrap();
+        let said = String::from_utf8(output.stderr).unwrap();
+        assert!(said.contains(words), "{said}");
+        output.status.code()
+    };
+    let all = ["-n", "service", "-p", "0000:7f:00.0"];
+    assert_eq!(status(&all, "host", "no device 0000:7f:00.0"), Some(3));
+    let missing = ["-n", "service", "-p", "0000:03:00.0", "-r", "0000:7f:00.0"];
+    assert_eq!(status(&missing, "dpu", "--rep-pci"), Some(3));
+    let server_here = ["-n", "service", "-p", "0000:3b:00.0", "-r", "0000:3b:00.0"];
+    assert_eq!(status(&server_here, "host", "cannot be the DPU end"), Some(3));
+    assert_eq!(status(&["-n", "service"], "host", "--pci-addr is needed"), Some(1));
+    assert_eq!(
+        status(&["--window", "999999999", "-n", "s", "-p", "3b:00.0"], "host", "--memory-cap"),
+        Some(1)
+    );
+    assert_eq!(status(&["--json-config", "x"], "host", "unknown argument"), Some(1));
+}
+
+#[test]
+fn flags_of_a_json_file_are_those_of_the_command_line() {
+    let place = Place::new();
+    echo(UnixListener::bind(place.server_path()).unwrap());
+    let file = place.path("host.json");
+    let socket = place.client_path();
+    let text = serde_json::json!({
+        "doca_general_flags": { "log-level": 60 },
+        "doca_program_flags": { "socket": socket, "cc-name": "service", "pci-addr": "3b:00.0" },
+        "socket-mode": "0600",
+    });
+    std::fs::write(&file, text.to_string()).unwrap();
+    let _dpu = place.dpu(&[]);
+    let mut command = place.program();
+    command.arg("-j").arg(&file);
+    let _host = support::pair::Process::start(&mut command, &place.path("host.log"));
+    works(&place);
+    assert_eq!(std::fs::metadata(&socket).unwrap().permissions().mode() & 0o777, 0o600);
+    for (text, words) in
+        [(r#"{"sokcet": "x"}"#, "NOT_SUPPORTED"), (r#"{"socket": 1}"#, "INVALID_VALUE"), ("{", "IO_FAILED")]
+    {
+        std::fs::write(&file, text).unwrap();
+        let output = place.program().arg("-j").arg(&file).output().unwrap();
+        assert_eq!(output.status.code(), Some(1));
+        assert!(String::from_utf8_lossy(&output.stderr).contains(words));
+    }
+}
+
+#[test]
+fn held_until_the_smoke_test_has_passed() {
+    let place = Place::new();
+    let mut command = place.program();
+    command.args(["echo", "-s"]).arg(place.server_path());
+    let _echo = support::pair::Process::start(&mut command, &place.path("echo.log"));
+    let _dpu = place.dpu(&["--probe-app", "off"]);
+    let _host = place.host(&["--hold", "--probe-app", "off"]);
+    let mut first = place.client();
+    first.write_all(b"a").unwrap();
+    first.read_exact(&mut [0]).unwrap();
+    // The second is in the kernel's queue; nobody answers it.
+    let mut second = place.client();
+    second.write_all(b"b").unwrap();
+    second.set_read_timeout(Some(Duration::from_millis(200))).unwrap();
+    assert!(second.read_exact(&mut [0]).is_err());
+    drop((first, second));
+    let mut command = place.program();
+    command.arg("--smoke").arg("-s").arg(place.client_path()).args(["--timeout", "20", "--count", "10"]);
+    let output = command.output().unwrap();
+    let said = String::from_utf8(output.stdout).unwrap();
+    assert_eq!(output.status.code(), Some(0), "{said}");
+    assert!(said.contains("the other clients are let in"), "{said}");
+    assert!(said.contains("4096 bytes  application has read"), "{said}");
+    let mut clients = [place.client(), place.client()];
+    for client in &mut clients {
+        client.write_all(b"c").unwrap();
+        client.read_exact(&mut [0]).unwrap();
+    }
+}
+
+#[test]
+fn sigterm_drains_and_a_second_one_cuts() {
+    let place = Place::new();
+    echo(UnixListener::bind(place.server_path()).unwrap());
+    let _dpu = place.dpu(&["--probe-app", "off"]);
+    let mut host = place.host(&["--probe-app", "off"]);
+    let mut client = place.client();
+    client.write_all(b"a").unwrap();
+    client.read_exact(&mut [0]).unwrap();
+    host.terminate();
+    let until = Instant::now() + SOON;
+    while place.client_path().exists() {
+        assert!(Instant::now() < until, "the socket stays");
+        thread::sleep(Duration::from_millis(2));
+    }
+    client.write_all(b"b").unwrap();
+    client.read_exact(&mut [0]).unwrap();
+    drop(client);
+    assert_eq!(host.status(), Some(0));
+    let mut host = place.host(&["--probe-app", "off"]);
+    let mut client = place.client();
+    client.write_all(b"a").unwrap();
+    client.read_exact(&mut [0]).unwrap();
+    host.terminate();
+    while place.client_path().exists() {
+        assert!(Instant::now() < until, "the socket stays");
+        thread::sleep(Duration::from_millis(2));
+    }
+    host.terminate();
+    assert_eq!(host.status(), Some(7));
+    ends(&mut client);
+}
