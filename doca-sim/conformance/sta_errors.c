@@ -3,6 +3,7 @@
  * answered twice. Everything in one process: the host is only there to bring queue pairs to their states.
  */
 #define _GNU_SOURCE
+#include <dirent.h>
 #include <sched.h>
 
 #include "sta_initiator.h"
@@ -649,10 +650,45 @@ static void refuse_statistics(void)
 #endif
 }
 
+/* Threads of this process that serve a target. */
+static int units(void)
+{
+	DIR *tasks = opendir("/proc/self/task");
+	struct dirent *entry;
+	int count = 0;
+
+	while (tasks != NULL && (entry = readdir(tasks)) != NULL) {
+		char path[300], name[32] = "";
+		FILE *file;
+
+		snprintf(path, sizeof(path), "/proc/self/task/%s/comm", entry->d_name);
+		file = fopen(path, "r");
+		if (file == NULL)
+			continue;
+		if (fgets(name, sizeof(name), file) != NULL)
+			count += strcmp(name, "doca-sta\n") == 0;
+		fclose(file);
+	}
+	closedir(tasks);
+	return count;
+}
+
+/* The kernel shows a thread for a moment after it was joined. */
+static int no_units(void)
+{
+	uint64_t until = now_ms() + PATIENCE_MS;
+
+	while (units() > 0 && now_ms() < until)
+		sched_yield();
+	return units() == 0;
+}
+
 int main(void)
 {
 	refuse_idle();
+	CHECK(no_units());
 	target_open();
+	CHECK(units() == 1);
 	refuse_io();
 	refuse_statistics();
 	refuse_back_ends();
@@ -661,5 +697,6 @@ int main(void)
 	refuse_commands();
 	refuse_subsystems();
 	target_close();
+	CHECK(no_units());
 	return check_summary();
 }

@@ -8,12 +8,15 @@
 use crate::install::Options;
 use crate::library::ENGINE;
 use crate::sdk::Sdk;
-use crate::{Result, engine, place, process};
+use crate::{Result, conformance, engine, place, process};
 use std::path::PathBuf;
 use std::process::Command;
 
 /// Tests that run instrumented: those that end, drop, forget and misuse things.
 const TESTS: &[&str] = &["sanitizer", "lifecycle", "connections", "one_sided", "bridge", "failures"];
+
+/// C programs that run beside an instrumented engine: those of libdoca_sta, which has a thread of its own.
+const PROGRAMS: &str = "sta_";
 
 /// Forgetting handles leaks by intention, so this test runs without LeakSanitizer.
 const LEAKS_BY_INTENTION: &str = "any_handle_can_be_forgotten";
@@ -71,7 +74,20 @@ impl Instrumented {
         process::run(&mut all)?;
         let mut forgotten = self.test(false);
         forgotten.args(["--package", "doca", "--test", "lifecycle", "--", "--exact", LEAKS_BY_INTENTION]);
-        process::run(&mut forgotten)
+        process::run(&mut forgotten)?;
+        conformance::some(&self.sdk, |name| name.starts_with(PROGRAMS), &self.runtime()?)
+    }
+
+    /// What brings the sanitizer's functions into a C program: the runtime that came with the compiler of the engine.
+    fn runtime(&self) -> Result<Vec<String>> {
+        let sysroot = process::output(Command::new("rustc").args(["--print", "sysroot"]))?;
+        let dir = PathBuf::from(sysroot.trim()).join("lib/rustlib").join(&self.triple).join("lib");
+        let is_runtime = |path: &PathBuf| path.to_string_lossy().ends_with("_rt.asan.a");
+        let runtime = place::files_below(&dir)?.into_iter().find(is_runtime);
+        let runtime =
+            runtime.ok_or_else(|| format!("no runtime of AddressSanitizer in {}", dir.display()))?;
+        let runtime = format!("-Wl,--whole-archive,{},--no-whole-archive", runtime.display());
+        Ok(["-rdynamic", &runtime, "-lpthread", "-ldl", "-lm", "-lrt", "-lstdc++"].map(String::from).into())
     }
 
     fn test(&self, leaks: bool) -> Command {

@@ -24,20 +24,27 @@ pub(crate) fn command(names: &[String]) -> Result {
         }
         chosen.retain(|path| names.contains(&name_of(path)));
     }
-    run(&Sdk::ready()?, &chosen)
+    run(&Sdk::ready()?, &chosen, &[])
 }
 
 /// Compiles and runs every program.
 pub(crate) fn programs(sdk: &Sdk) -> Result {
-    run(sdk, &sources()?)
+    run(sdk, &sources()?, &[])
 }
 
-fn run(sdk: &Sdk, sources: &[PathBuf]) -> Result {
+/// Compiles some of the programs with further arguments for the compiler, and runs them.
+pub(crate) fn some(sdk: &Sdk, wanted: impl Fn(&str) -> bool, flags: &[String]) -> Result {
+    let mut chosen = sources()?;
+    chosen.retain(|path| wanted(&name_of(path)));
+    run(sdk, &chosen, flags)
+}
+
+fn run(sdk: &Sdk, sources: &[PathBuf], flags: &[String]) -> Result {
     let scratch = tempfile::tempdir().map_err(|e| format!("cannot make a directory: {e}"))?;
     for source in sources {
         let name = name_of(source);
         let program = scratch.path().join(&name);
-        compile(sdk, modules_of(&name), source, &program)?;
+        compile_with(sdk, modules_of(&name), source, &program, flags)?;
         let mut command =
             if uses_rdmacm(&name) { sdk.command_with_rdmacm(&program) } else { sdk.command(&program) };
         command
@@ -83,6 +90,10 @@ pub(crate) const MODULES: &[&str] = &["doca-rdma", "doca-argp", "doca-common"];
 
 /// Builds one program as a user would: with what pkg-config says about these modules.
 pub(crate) fn compile(sdk: &Sdk, modules: &[&str], source: &Path, program: &Path) -> Result {
+    compile_with(sdk, modules, source, program, &[])
+}
+
+fn compile_with(sdk: &Sdk, modules: &[&str], source: &Path, program: &Path, more: &[String]) -> Result {
     let flags = process::output(sdk.command("pkg-config").args(["--cflags", "--libs"]).args(modules))?;
     let mut cc = process::cc();
     cc.args(["-std=gnu11", "-g", "-Wall", "-Wextra", "-Werror", "-DDOCA_ALLOW_EXPERIMENTAL_API"]);
@@ -90,5 +101,5 @@ pub(crate) fn compile(sdk: &Sdk, modules: &[&str], source: &Path, program: &Path
     if uses_rdmacm(&name_of(source)) {
         cc.arg("-L").arg(sdk.options().rdmacm()).arg("-lrdmacm");
     }
-    process::run(&mut cc)
+    process::run(cc.args(more))
 }
