@@ -4,8 +4,10 @@ mod table;
 
 pub(crate) use table::Table;
 
+use crate::family::Family;
+use crate::raw::connection::Link;
 use crate::run::{DISCONNECT, Run, SEND};
-use doca_common::{Code, Error, Refusal, Result};
+use doca_common::{Code, Device, Error, Refusal, Result};
 use std::fmt;
 use std::future::poll_fn;
 use std::rc::Rc;
@@ -62,6 +64,8 @@ pub struct Counters {
 #[derive(Clone)]
 pub struct RemoteConsumer {
     pub(crate) connection: ConnectionId,
+    /// Tells connections apart on any thread.
+    pub(crate) family: Arc<Family>,
     pub(crate) id: u32,
     pub(crate) down: Arc<std::sync::atomic::AtomicBool>,
 }
@@ -265,6 +269,41 @@ impl Connection {
     /// The consumers that the peer has on this connection now, in the order in which they came.
     pub fn consumers(&self) -> Vec<RemoteConsumer> {
         self.run.table().borrow().consumers(self.id).to_vec()
+    }
+
+    /// The peer's consumer of this number, which the peer told by a message. One that this side was not told of yet is
+    /// taken to be there.
+    pub fn consumer(&self, id: u32) -> Result<RemoteConsumer> {
+        let table = self.run.table().borrow();
+        let family = table.family(self.id).ok_or_else(|| Error::refused(SEND, Refusal::NotConnected))?;
+        let known = table.consumers(self.id).iter().find(|consumer| consumer.id == id);
+        Ok(known.cloned().unwrap_or(RemoteConsumer { connection: self.id, family, id, down: Arc::default() }))
+    }
+
+    /// Progresses until the peer has a consumer on this connection that it did not have before, or has one now if
+    /// `known` is empty.
+    ///
+    /// # Errors
+    ///
+    /// [`Refusal::TimedOut`], [`Refusal::NotConnected`], [`Refusal::InCallback`], [`Refusal::EngineGone`].
+    pub fn wait_consumer_for(&self, known: &[RemoteConsumer], time: Duration) -> Result<RemoteConsumer> {
+        const CALL: &str = "doca_comch_event_consumer";
+        let is_new = |consumer: &RemoteConsumer| known.iter().all(|old| old.id != consumer.id);
+        let find = || self.run.table().borrow().consumers(self.id).iter().find(|c| is_new(c)).cloned();
+        self.wait(CALL, Instant::now().checked_add(time), || {
+            find().is_some() || self.state() == ConnectionState::Disconnected
+        })?;
+        find().ok_or_else(|| Error::refused(CALL, Refusal::NotConnected))
+    }
+
+    /// What a producer or consumer on the connection needs of it.
+    pub(crate) fn require_for_child(&self, call: &'static str) -> Result<(Device, Arc<Family>, Link)> {
+        self.run.require_running(call)?;
+        let table = self.run.table().borrow();
+        let is_open = table.state(self.id) == ConnectionState::Connected;
+        let parts = table.family(self.id).zip(table.link(self.id)).filter(|_| is_open);
+        let (family, link) = parts.ok_or_else(|| Error::refused(call, Refusal::NotConnected))?;
+        Ok((self.run.device().clone(), family, link))
     }
 
     /// Progresses until the connection is over, because of either side.

@@ -11,6 +11,8 @@ use doca_common::{Code, Device, Error, Refusal, Representor, Result};
 use std::cell::{Cell, RefCell};
 use std::fmt;
 use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// Messages on their way that are allowed unless the program says otherwise.
 const SEND_TASKS: u32 = 64;
@@ -42,6 +44,8 @@ pub struct Control {
     send_tasks: Cell<u32>,
     sends_per_connection: Cell<Option<u32>>,
     on_message: RefCell<Option<OnMessage>>,
+    /// Producers and consumers that were not destroyed yet.
+    children: Arc<AtomicUsize>,
     run: RefCell<Option<Rc<Run>>>,
     ended: Cell<Option<Ended>>,
 }
@@ -74,6 +78,7 @@ impl Control {
                 send_tasks: Cell::new(SEND_TASKS),
                 sends_per_connection: Cell::new(None),
                 on_message: RefCell::new(None),
+                children: Arc::default(),
                 run: RefCell::new(None),
                 ended: Cell::new(None),
             })),
@@ -96,6 +101,11 @@ impl Control {
 
     pub(crate) fn device(&self) -> &Device {
         &self.device
+    }
+
+    /// The number of producers and consumers that were not destroyed yet.
+    pub(crate) fn children(&self) -> &Arc<AtomicUsize> {
+        &self.children
     }
 
     pub(crate) fn send_tasks(&self) -> u32 {
@@ -151,7 +161,12 @@ impl Object for Control {
     type Run = Run;
 
     fn begin(self: &Rc<Self>) -> Result<Rc<Run>> {
-        require_idle(&self.life, "doca_ctx_start")?;
+        const CALL: &str = "doca_ctx_start";
+        require_idle(&self.life, CALL)?;
+        if !self.may_destroy() {
+            let text = "producers and consumers of an earlier run are still there";
+            return Err(Error::refused(CALL, Refusal::InUse).with(text));
+        }
         let run = Rc::new(Run::new(self, self.end.max_msg_size()?));
         *self.run.borrow_mut() = Some(run.clone());
         self.ended.set(None);
@@ -186,7 +201,11 @@ impl Member for Control {
 
     /// Producers and consumers first.
     fn prepare_stop(&self) -> bool {
-        self.run().is_none_or(|run| run.children() == 0)
+        self.may_destroy()
+    }
+
+    fn may_destroy(&self) -> bool {
+        self.children.load(Ordering::Acquire) == 0
     }
 
     fn ended(&self) {

@@ -39,11 +39,16 @@
 pub mod caps;
 mod client;
 mod connection;
+mod consumer;
 mod control;
 mod event;
 mod family;
+mod fast;
+mod immediate;
 mod lifecycle;
 mod outbox;
+mod pending;
+mod producer;
 #[allow(unsafe_code, reason = "the C calls of this crate")]
 mod raw;
 mod run;
@@ -51,7 +56,12 @@ mod server;
 
 pub use client::Client;
 pub use connection::{Connection, ConnectionId, ConnectionState, Counters, RemoteConsumer};
+pub use consumer::{Consumer, Message};
 pub use control::{ControlPath, Ended};
 pub use event::{Event, Events};
-pub use lifecycle::{Config, Context, Left, Starting, Stopping};
+pub use fast::FastPath;
+pub use immediate::Immediate;
+pub use lifecycle::{Config, Context, Left, Seed, Starting, Stopping};
+pub use pending::{Done, Pending};
+pub use producer::Producer;
 pub use server::Server;

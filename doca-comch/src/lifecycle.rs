@@ -70,6 +70,33 @@ pub struct Config<C: Context> {
     pub(crate) owner: Owner<C::Object>,
 }
 
+/// A consumer or producer that was created and can be moved to the thread on which it will run. Dropping it destroys it.
+#[must_use = "dropping it destroys the object"]
+pub struct Seed<C: Context> {
+    /// The only reference to the object.
+    pub(crate) owner: Owner<C::Object>,
+}
+
+impl<C: Context> Seed<C> {
+    pub(crate) fn new(object: C::Object) -> Self {
+        Seed { owner: Owner::new(Rc::new(object)) }
+    }
+
+    /// Stays on this thread from now on, where it can be configured and started.
+    pub fn here(self) -> Config<C> {
+        Config { owner: self.owner }
+    }
+
+    /// Starts it on an engine of this thread as it is; see [`Config::start`].
+    ///
+    /// # Errors
+    ///
+    /// As for [`Config::start`].
+    pub fn start(self, engine: &ProgressEngine) -> Result<Starting<C>, Failed<Left<C>>> {
+        self.here().start(engine)
+    }
+}
+
 /// A context that is starting.
 #[must_use = "dropping it stops the context"]
 pub struct Starting<C: Context> {
@@ -276,7 +303,7 @@ macro_rules! debug {
     };
 }
 
-debug!(Config Starting Stopping);
+debug!(Seed Config Starting Stopping);
 
 impl<C: Context> fmt::Debug for Left<C> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -4,6 +4,7 @@
 use crate::connection::{ConnectionId, ConnectionState, Table};
 use crate::control::{Control, Ended};
 use crate::event::Event;
+use crate::family::Family;
 use crate::outbox::Outbox;
 use crate::raw::bytes::Bytes;
 use crate::raw::connection::Link;
@@ -11,7 +12,7 @@ use crate::raw::end::End;
 use doca_common::context::{Lifecycle, Member, State};
 use doca_common::engine::Core;
 use doca_common::slot::Token;
-use doca_common::{Code, Error, Kind, Refusal, Result};
+use doca_common::{Code, Device, Error, Kind, Refusal, Result};
 use std::cell::{Cell, RefCell};
 use std::fmt;
 use std::rc::Rc;
@@ -75,8 +76,16 @@ impl Run {
         self.over.get() || self.life().is_gone()
     }
 
+    pub(crate) fn device(&self) -> &Device {
+        self.control.device()
+    }
+
+    /// The program wants the end, unless it has come by itself. Producers and consumers go first.
     pub(crate) fn stop_asked(&self) {
-        self.asked.set(true);
+        if matches!(self.life().state(), State::Starting | State::Running) {
+            self.asked.set(true);
+        }
+        self.table.borrow().orphan_all();
     }
 
     /// Refuses unless this run is going on.
@@ -85,11 +94,6 @@ impl Run {
             return Err(Error::refused(call, Refusal::Stale));
         }
         self.life().require_running(call)
-    }
-
-    /// Producers and consumers on all connections.
-    pub(crate) fn children(&self) -> usize {
-        self.table.borrow().children()
     }
 
     /// The connection of a client that runs; it is entered here when it is first asked for.
@@ -105,7 +109,8 @@ impl Run {
 
     /// Enters a connection that is established.
     fn enter(&self, link: Link) -> ConnectionId {
-        let id = self.table.borrow_mut().insert(link);
+        let family = Family::new(self.control.children());
+        let id = self.table.borrow_mut().insert(link, family);
         if let Err(error) = link.address_to(id) {
             // The table finds it by its address all the same.
             log::warn!("{error}");
@@ -144,6 +149,8 @@ impl Run {
                 // DOCA's pool has other sizes than were asked for, or counts tasks longer than this side does.
                 Err(match error.code() {
                     Some(Code::NO_MEMORY) => Error::refused(SEND, Refusal::Full),
+                    // All arguments were checked: it is the connection that is over, which was not told yet.
+                    Some(Code::INVALID_VALUE) => link.counters().err().unwrap_or(error),
                     _ => error,
                 })
             }
@@ -285,9 +292,12 @@ impl Run {
         }
     }
 
-    /// Where a connection is now.
+    /// Where a connection is now. It is over as soon as its end leaves RUNNING.
     pub(crate) fn state_of(&self, id: ConnectionId) -> ConnectionState {
-        if self.is_over() { ConnectionState::Disconnected } else { self.table.borrow().state(id) }
+        if self.is_over() || self.life().state() != State::Running {
+            return ConnectionState::Disconnected;
+        }
+        self.table.borrow().state(id)
     }
 }
 

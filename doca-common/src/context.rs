@@ -66,6 +66,11 @@ pub trait Member: Any {
     /// The context became idle: its run is over.
     fn ended(&self);
 
+    /// Whether what must be gone before the C object is. Asked again after progress until it is.
+    fn may_destroy(&self) -> bool {
+        true
+    }
+
     /// Destroys the C object, which is idle. On success it is not touched again.
     ///
     /// # Errors
@@ -265,7 +270,11 @@ impl Lifecycle {
             waker.wake();
         }
         if self.wish.get() == Wish::Destroy && self.state.get() == State::Idle {
-            self.destroy_now(member);
+            if member.may_destroy() {
+                self.destroy_now(member);
+            } else {
+                core.mark();
+            }
         }
     }
 

@@ -233,6 +233,11 @@ impl SharedMemory {
         Err(Error::refused("shared memory", Refusal::OutOfRange).with(text))
     }
 
+    /// The registered range, for library crates.
+    pub fn region(&self) -> &Arc<Region> {
+        &self.region
+    }
+
     /// What peers may do.
     pub fn access(&self) -> Access {
         self.region.access()

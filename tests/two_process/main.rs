@@ -8,6 +8,8 @@
 //!
 //! `cargo sim test --test two_process` runs all but the long ones, `… -- NAME` one, `… -- --ignored` the long ones.
 
+#[cfg(feature = "comch")]
+mod comch;
 mod counter;
 mod input;
 mod kill;
@@ -62,6 +64,37 @@ const TESTS: &[Test] = &[
     Test::new("wake::a_deadline_is_kept", wake::a_deadline_is_kept),
 ];
 
+/// Those of Comch; a feature switches them on.
+#[cfg(not(feature = "comch"))]
+const COMCH: &[Test] = &[];
+#[cfg(feature = "comch")]
+const COMCH: &[Test] = &[
+    Test::new("comch::messages_come_whole_and_in_order", comch::control::messages_come_whole_and_in_order),
+    Test::new(
+        "comch::a_peer_that_takes_nothing_is_a_value",
+        comch::control::a_peer_that_takes_nothing_is_a_value,
+    ),
+    Test::new("comch::a_server_ends_a_connection", comch::control::a_server_ends_a_connection),
+    Test::new(
+        "comch::a_client_without_a_server_falls_back",
+        comch::control::a_client_without_a_server_falls_back,
+    )
+    .with_log_level("20"),
+    Test::new("comch::one_name_has_one_server", comch::control::one_name_has_one_server),
+    Test::new("comch::a_server_stops_under_its_clients", comch::control::a_server_stops_under_its_clients),
+    Test::new("comch::closures_take_messages", comch::control::closures_take_messages_and_cannot_progress),
+    Test::new("comch::futures_are_woken", comch::control::futures_are_woken),
+    Test::new("comch::every_limit_is_told", comch::control::every_limit_is_told).with_log_level("20"),
+    Test::new("comch::bulk_data_come_back", comch::fast::bulk_data_come_back),
+    Test::new("comch::misuse_of_the_fast_path_is_refused", comch::fast::misuse_of_the_fast_path_is_refused),
+    Test::new("comch::seeds_run_on_other_threads", comch::fast::seeds_run_on_other_threads),
+    Test::new("comch::consumers_come_and_go", comch::fast::consumers_come_and_go),
+    Test::new("comch::a_killed_server_is_noticed", comch::lost::a_killed_server_is_noticed_by_sending)
+        .with_log_level("20"),
+    Test::new("comch::a_killed_client_holds_nobody", comch::lost::a_killed_client_does_not_hold_its_server)
+        .with_log_level("20"),
+];
+
 type Role = (&'static str, fn(&mut Parent, &[String]));
 
 const ROLES: &[Role] = &[
@@ -79,12 +112,16 @@ const ROLES: &[Role] = &[
     ("tracer", silence::tracer),
     ("late receiver", wake::late_receiver),
     ("late sender", wake::late_sender),
+    #[cfg(feature = "comch")]
+    ("comch server", comch::serve),
+    #[cfg(feature = "comch")]
+    ("comch victim", comch::lost::victim),
 ];
 
 fn main() -> ExitCode {
     let args: Vec<String> = std::env::args().skip(1).collect();
     match args.iter().map(String::as_str).collect::<Vec<_>>()[..] {
-        ["test", name] => match TESTS.iter().find(|test| test.name == name) {
+        ["test", name] => match TESTS.iter().chain(COMCH).find(|test| test.name == name) {
             Some(test) => (test.run)(),
             None => panic!("no test {name}"),
         },
@@ -92,7 +129,7 @@ fn main() -> ExitCode {
             Some((_, act)) => act(&mut Parent::new(), &args[2..]),
             None => panic!("no role {name}"),
         },
-        _ => return process::run_all(TESTS, &args),
+        _ => return process::run_all(TESTS.iter().chain(COMCH), &args),
     }
     ExitCode::SUCCESS
 }

@@ -38,11 +38,10 @@ impl Test {
 }
 
 /// Runs the tests whose names contain one of the arguments.
-pub fn run_all(tests: &[Test], args: &[String]) -> ExitCode {
+pub fn run_all(tests: impl Iterator<Item = &'static Test>, args: &[String]) -> ExitCode {
     let (flags, names): (Vec<_>, Vec<_>) = args.iter().partition(|arg| arg.starts_with('-'));
     let has = |wanted: &str| flags.iter().any(|flag| *flag == wanted);
-    let chosen =
-        tests.iter().filter(|test| names.is_empty() || names.iter().any(|name| test.name.contains(*name)));
+    let chosen = tests.filter(|test| names.is_empty() || names.iter().any(|name| test.name.contains(*name)));
     if has("--list") {
         chosen.for_each(|test| println!("{}: test", test.name));
         return ExitCode::SUCCESS;
@@ -149,6 +148,19 @@ impl Peer {
                 let (status, said) = self.end();
                 panic!("{} says nothing ({why}, {status})\n{said}", self.name)
             }
+        }
+    }
+
+    /// Waits for this line, progressing an engine that the peer needs meanwhile.
+    #[cfg(feature = "comch")]
+    pub fn expect_eventually(&mut self, line: &str, engine: &doca::ProgressEngine) {
+        let deadline = Instant::now() + LIMIT;
+        loop {
+            if let Ok(said) = self.lines.try_recv() {
+                return assert_eq!(said, line);
+            }
+            assert!(Instant::now() < deadline, "{} says nothing", self.name);
+            engine.wait_for(Duration::from_millis(1)).unwrap();
         }
     }
 

@@ -53,7 +53,7 @@ impl Inbox {
 }
 
 impl Entry {
-    fn new(generation: u32, link: Link) -> Self {
+    fn new(generation: u32, link: Link, family: Arc<Family>) -> Self {
         Entry {
             generation,
             used: true,
@@ -64,7 +64,7 @@ impl Entry {
             failure: None,
             inbox: Inbox::default(),
             consumers: Vec::new(),
-            family: Arc::default(),
+            family,
             wakers: Vec::new(),
         }
     }
@@ -106,14 +106,14 @@ impl Table {
     }
 
     /// A new entry, connected and held.
-    pub(crate) fn insert(&mut self, link: Link) -> ConnectionId {
+    pub(crate) fn insert(&mut self, link: Link, family: Arc<Family>) -> ConnectionId {
         let free = self.entries.iter().position(|entry| !entry.used);
         let index = free.unwrap_or(self.entries.len());
         let generation = match free {
             Some(index) => self.entries[index].generation.wrapping_add(1).max(1),
             None => 1,
         };
-        let entry = Entry::new(generation, link);
+        let entry = Entry::new(generation, link, family);
         match free {
             Some(index) => self.entries[index] = entry,
             None => self.entries.push(entry),
@@ -144,9 +144,13 @@ impl Table {
         self.get(id)?.link
     }
 
-    /// Producers and consumers of this side, on all connections.
-    pub(crate) fn children(&self) -> usize {
-        self.ids().map(|(_, entry)| entry.family.len()).sum()
+    pub(crate) fn family(&self, id: ConnectionId) -> Option<Arc<Family>> {
+        self.get(id).map(|entry| entry.family.clone())
+    }
+
+    /// Producers and consumers are to end: their server or client stops.
+    pub(crate) fn orphan_all(&self) {
+        self.ids().for_each(|(_, entry)| entry.family.orphan());
     }
 
     /// A message goes on its way. Gives the C connection, if one more may.
@@ -239,7 +243,8 @@ impl Table {
     /// The peer has a new consumer.
     pub(crate) fn consumer_up(&mut self, id: ConnectionId, consumer: u32) {
         let Some(entry) = self.get_mut(id) else { return };
-        let remote = RemoteConsumer { connection: id, id: consumer, down: Arc::default() };
+        let family = entry.family.clone();
+        let remote = RemoteConsumer { connection: id, family, id: consumer, down: Arc::default() };
         entry.consumers.push(remote.clone());
         self.rouse(id);
         self.tell(Event::ConsumerUp(remote));
