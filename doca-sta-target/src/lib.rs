@@ -1,0 +1,40 @@
+//! An NVMe over RDMA target on DOCA STA: the application supplies subsystems and disks, and calls
+//! [`Target::run_for`].
+//!
+//! | part | what it does |
+//! | --- | --- |
+//! | [`Target`] | listens, spreads connections over threads, progresses, ends in order |
+//! | [`Engine`] | Connect, properties, Identify, features, logs, events, keep-alive and discovery, as a state machine without I/O |
+//! | [`Disk`], [`NvmeDisk`] | disks by their queues; an NVMe controller behind mapped registers |
+//! | [`Frontend`], [`AdminTransport`] | the engine for transports of the application |
+//!
+//! Reads and writes do not come here: the adapter executes them. Flush, Compare, Write Zeroes and Dataset Management are
+//! executed by a thread of each disk, on a queue of its own.
+//!
+//! # The admin queue on hardware
+//!
+//! DOCA STA is given I/O queues only, as far as is known: it tells commands apart by opcodes, and has no way to say that a
+//! queue pair carries admin commands. On hardware, everything here works but connections for queue 0, which need a queue
+//! pair of the application's own (verbs, or any other transport): an [`AdminTransport`] in
+//! [`Options::admin`](Options) gets their requests and shares the engine. Without one, queue 0 is accepted on a queue pair
+//! of STA like the others; the simulator, and whichever release can do that, hand its commands over.
+#![deny(unsafe_code)]
+
+mod admin;
+mod controller;
+mod disk;
+mod engine;
+mod frontend;
+mod model;
+#[allow(unsafe_code, reason = "memory that disks and adapters reach")]
+mod raw;
+mod serve;
+mod sgl;
+mod target;
+mod worker;
+
+pub use disk::{Disk, DiskError, EXECUTED, NvmeDisk};
+pub use engine::{Action, Engine, EngineCounts, Outcome, QueueKey};
+pub use frontend::{AdminTransport, Frontend, Told};
+pub use model::{Capacity, Model, NamespaceInfo, SubsystemInfo};
+pub use target::{Failure, NamespaceOptions, Options, Statistics, SubsystemOptions, Target};
