@@ -14,7 +14,7 @@ use nvme_wire::identify::{
     descriptor_list, namespace_list,
 };
 use nvme_wire::log::{CommandEffects, EffectsLog, FirmwareSlotLog, LogId, SmartLog, part};
-use nvme_wire::{AdminOpcode, Cqe, IoOpcode, Layout, Nqn, Padded, Sqe, Status, Terminated};
+use nvme_wire::{AdminOpcode, Cqe, IoOpcode, Nqn, Padded, Sqe, Status, Terminated};
 use std::net::SocketAddr;
 use std::time::Duration;
 
@@ -173,7 +173,7 @@ impl Engine {
     fn log_page(&mut self, id: u16, log: &GetLogPage) -> Answer<Vec<u8>> {
         /// Longest piece of a log that is sent at a time.
         const MOST: u64 = 64 << 10;
-        if log.len() > MOST || log.lpo % 4 != 0 {
+        if log.len() > MOST || !log.lpo.is_multiple_of(4) {
             return Err(Status::INVALID_FIELD);
         }
         let Some(controller) = self.controllers.get_mut(&id) else { return Err(Status::INTERNAL_ERROR) };

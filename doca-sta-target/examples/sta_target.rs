@@ -1,0 +1,210 @@
+//! A storage target on simulated NVMe disks, each over a file.
+//!
+//! ```sh
+//! cargo sim run -p doca-sta-target --example sta_target -- target.json
+//! ```
+//!
+//! ```json
+//! {
+//!   "control": "mlx5_0",
+//!   "listen": ["192.168.1.1:4420"],
+//!   "disks": [{ "file": "disk.img", "block_size": 512, "create_mib": 64 }],
+//!   "subsystems": [{ "nqn": "nqn.2014-08.org.example:disk", "namespaces": [{ "nsid": 1, "disk": 0 }] }]
+//! }
+//! ```
+//!
+//! It prints where it listens, connections, and statistics now and then; SIGINT and SIGTERM drain it.
+
+use doca_common::Device;
+use doca_sim_nvme::{Config, Disk, Namespace};
+use doca_sta_target::{NamespaceOptions, NvmeDisk, Options, Statistics, SubsystemOptions, Target};
+use nix::sys::signal::{SigSet, Signal};
+use serde::Deserialize;
+
+use std::fs::OpenOptions;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+/// Whatever goes wrong.
+type Fault = Box<dyn std::error::Error + Send + Sync>;
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct File {
+    /// The device that controls the target.
+    control: String,
+    /// Devices of connections; the control device unless given.
+    #[serde(default)]
+    networks: Vec<String>,
+    listen: Vec<SocketAddr>,
+    #[serde(default = "one")]
+    threads: u16,
+    #[serde(default = "depth")]
+    queue_entries: u16,
+    disks: Vec<DiskFile>,
+    subsystems: Vec<SubsystemFile>,
+    /// Seconds between two statistics.
+    #[serde(default = "interval")]
+    statistics: u64,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct DiskFile {
+    file: PathBuf,
+    #[serde(default = "block_size")]
+    block_size: u32,
+    /// Size to create the file with, if it is not there.
+    create_mib: Option<u64>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct SubsystemFile {
+    nqn: String,
+    #[serde(default = "serial")]
+    serial: String,
+    hosts: Option<Vec<String>>,
+    namespaces: Vec<NamespaceFile>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct NamespaceFile {
+    nsid: u32,
+    disk: usize,
+}
+
+fn one() -> u16 {
+    1
+}
+
+fn depth() -> u16 {
+    128
+}
+
+fn interval() -> u64 {
+    10
+}
+
+fn block_size() -> u32 {
+    512
+}
+
+fn serial() -> String {
+    "STA0001".to_owned()
+}
+
+fn main() -> Result<(), Fault> {
+    let path = std::env::args().nth(1).ok_or("usage: sta_target CONFIG.json")?;
+    let text = std::fs::read_to_string(&path).map_err(|error| format!("{path}: {error}"))?;
+    let file: File = serde_json::from_str(&text).map_err(|error| format!("{path}: {error}"))?;
+    let stop = on_signal()?;
+    // Disks outlive the target that has their queues.
+    let disks = file.disks.iter().map(start_disk).collect::<Result<Vec<_>, _>>()?;
+    let mut target = Target::start(options(&file, &disks)?)?;
+    for address in target.addresses() {
+        println!("listening on {address}");
+    }
+    let interval = Duration::from_secs(file.statistics.max(1));
+    let (mut told, mut queues) = (Instant::now(), 0);
+    while !stop.load(Ordering::Relaxed) {
+        for event in target.run_for(Duration::from_millis(50))? {
+            println!("event: {event:?}");
+        }
+        let now = target.frontend().num_queues();
+        if now != queues {
+            println!("connections: {now} queues of {} controllers", target.frontend().num_controllers());
+            queues = now;
+        }
+        if told.elapsed() >= interval {
+            told = Instant::now();
+            print(&target.statistics()?);
+            if let Some(finding) = target.diagnosis() {
+                println!("no initiator was served yet: {finding}");
+            }
+        }
+    }
+    print(&target.statistics()?);
+    println!("draining");
+    target.stop()?;
+    println!("stopped");
+    Ok(())
+}
+
+/// Set once a signal asks for the end.
+fn on_signal() -> Result<Arc<AtomicBool>, Fault> {
+    let signals: SigSet = [Signal::SIGINT, Signal::SIGTERM].into_iter().collect();
+    // Threads that are started from now on leave them to the one below.
+    signals.thread_block()?;
+    let stop = Arc::new(AtomicBool::new(false));
+    let flag = stop.clone();
+    std::thread::spawn(move || {
+        if signals.wait().is_ok() {
+            flag.store(true, Ordering::Relaxed);
+        }
+    });
+    Ok(stop)
+}
+
+fn start_disk(disk: &DiskFile) -> Result<Disk, Fault> {
+    let name = disk.file.display();
+    if let Some(mib) = disk.create_mib.filter(|_| !disk.file.exists()) {
+        let file = OpenOptions::new().write(true).create_new(true).open(&disk.file);
+        file.and_then(|file| file.set_len(mib << 20)).map_err(|error| format!("{name}: {error}"))?;
+    }
+    let namespace =
+        Namespace::open(&disk.file, disk.block_size).map_err(|error| format!("{name}: {error}"))?;
+    Ok(Disk::start(Config::default().namespace(namespace))?)
+}
+
+fn options(file: &File, disks: &[Disk]) -> Result<Options, Fault> {
+    let mut options = Options::new(&Device::open(&file.control)?);
+    if !file.networks.is_empty() {
+        options.networks = file.networks.iter().map(|name| Device::open(name)).collect::<Result<_, _>>()?;
+    }
+    options.listen = file.listen.clone();
+    (options.threads, options.queue_entries) = (file.threads, file.queue_entries);
+    for disk in disks {
+        options.disks.push(Box::new(NvmeDisk::open(disk.bar(), disk.mapper())?));
+    }
+    for own in &file.subsystems {
+        let namespaces = own
+            .namespaces
+            .iter()
+            .map(|own| NamespaceOptions { nsid: own.nsid, disk: own.disk, disk_nsid: 1 })
+            .collect();
+        options.subsystems.push(SubsystemOptions {
+            nqn: own.nqn.clone(),
+            serial: own.serial.clone(),
+            hosts: own.hosts.clone(),
+            namespaces,
+        });
+    }
+    Ok(options)
+}
+
+fn print(statistics: &Statistics) {
+    println!(
+        "statistics: {} controllers, {} queues; {} requests, {} rejected; Connect {} done, {} refused; {} expired",
+        statistics.controllers,
+        statistics.queues,
+        statistics.requests,
+        statistics.rejected,
+        statistics.engine.connects,
+        statistics.engine.refused,
+        statistics.engine.expired,
+    );
+    for (index, thread) in statistics.threads.iter().enumerate() {
+        println!(
+            "  thread {index}: {} commands not offloaded, {} transport errors",
+            thread.commands, thread.transport_errors
+        );
+    }
+    for (nqn, nsid, counters) in &statistics.namespaces {
+        println!("  {nqn} namespace {nsid}: {counters}");
+    }
+}
