@@ -5,6 +5,9 @@ use crate::failure::{Error, Result};
 use crate::queue::{Completion, Data, Queue};
 use nvme_wire::command::IoOpcode;
 use std::collections::HashMap;
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::FileExt;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
@@ -161,6 +164,48 @@ pub fn run(controller: &mut Controller, load: &Load) -> Result<Report> {
         }
         failed.map_or(Ok(()), Err)?;
         kept?;
+        total.latencies.sort_unstable();
+        Ok(total)
+    })
+}
+
+/// The same without a target: each queue is a thread that calls `pread` or `pwrite` on a file, one call at a time.
+/// The depth plays no part, and there is nothing to verify: with [`Mix::Verify`] it writes.
+pub fn run_on_file(file: &File, load: &Load) -> io::Result<Report> {
+    let places = file.metadata()?.len() / u64::from(load.size.max(1));
+    if places == 0 {
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, "the file is shorter than a command"));
+    }
+    let work = |index: u16| -> io::Result<Report> {
+        let (mut random, mut data) = (Random::new(u64::from(index) + 1), vec![0; load.size as usize]);
+        let (mut report, start) = (Report::default(), Instant::now());
+        random.fill(&mut data);
+        let mut next = u64::from(index) * (places / u64::from(load.queues));
+        while start.elapsed() < load.time {
+            let place = if load.random { random.number() } else { next } % places;
+            next += 1;
+            let since = Instant::now();
+            if load.mix == Mix::Read {
+                file.read_exact_at(&mut data, place * u64::from(load.size))?;
+                report.reads += 1;
+            } else {
+                file.write_all_at(&data, place * u64::from(load.size))?;
+                report.writes += 1;
+            }
+            report.latencies.push(since.elapsed().as_nanos() as u64);
+        }
+        report.elapsed = start.elapsed();
+        Ok(report)
+    };
+    std::thread::scope(|scope| {
+        let threads: Vec<_> = (0..load.queues).map(|index| scope.spawn(move || work(index))).collect();
+        let mut total = Report::default();
+        for thread in threads {
+            match thread.join() {
+                Ok(report) => total.add(report?),
+                Err(panic) => std::panic::resume_unwind(panic),
+            }
+        }
         total.latencies.sort_unstable();
         Ok(total)
     })
