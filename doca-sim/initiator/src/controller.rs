@@ -84,6 +84,7 @@ impl Host {
             cap: Cap::default(),
             version: Version::default(),
             identity: Box::default(),
+            granted: None,
         };
         controller.enable()?;
         Ok(controller)
@@ -99,6 +100,7 @@ pub struct Controller {
     cap: Cap,
     version: Version,
     identity: Box<IdentifyController>,
+    granted: Option<u16>,
 }
 
 fn admin(opcode: AdminOpcode) -> Sqe {
@@ -239,12 +241,23 @@ impl Controller {
         }
     }
 
+    /// Asks for I/O queues, unless that was done before; gives how many were granted. It cannot be done twice, since it must
+    /// come before the first I/O queue.
+    pub fn num_queues(&mut self, wanted: u16) -> Result<u16> {
+        match self.granted {
+            Some(granted) => Ok(granted),
+            None => self.set_num_queues(wanted),
+        }
+    }
+
     /// Asks for I/O queues; gives how many were granted.
     pub fn set_num_queues(&mut self, wanted: u16) -> Result<u16> {
         let wanted = wanted.max(1) - 1;
         let value = NumberOfQueues { submission: wanted, completion: wanted };
         let granted = NumberOfQueues::from(self.set_feature(FeatureId::NUMBER_OF_QUEUES, value.into())?);
-        Ok(granted.submission.min(granted.completion).saturating_add(1))
+        let granted = granted.submission.min(granted.completion).saturating_add(1);
+        self.granted = Some(granted);
+        Ok(granted)
     }
 
     /// Set Features without data.

@@ -126,7 +126,7 @@ pub fn run(controller: &mut Controller, load: &Load) -> Result<Report> {
     if load.queues == 0 || load.depth == 0 || places < u64::from(load.depth) {
         return usage("the namespace is too small for so many queues and commands");
     }
-    let granted = controller.set_num_queues(load.queues)?;
+    let granted = controller.num_queues(load.queues)?;
     if granted < load.queues {
         return Err(Error::Usage(format!("the target grants {granted} I/O queues")).on(0));
     }

@@ -54,6 +54,7 @@ pub struct Queue {
     others: VecDeque<Completion>,
     limit: Duration,
     invalidate: bool,
+    /// Whether responses carry SQHD: once Connect has told the target how long the queue is.
     flow_control: bool,
 }
 
@@ -92,17 +93,18 @@ impl Queue {
             others: VecDeque::new(),
             limit: target.limit,
             invalidate: false,
-            flow_control: true,
+            flow_control: false,
         })
     }
 
     /// Connects to a controller; gives its identifier.
     pub fn connect(&mut self, connect: &Connect, data: &ConnectData, in_capsule: bool) -> Result<u16> {
-        self.flow_control = !connect.no_flow_control;
         let command = Fabrics::command(FabricsType::CONNECT, Sgl::none(), connect);
         let bytes = data.to_bytes();
         let data = if in_capsule { Data::InCapsule(&bytes) } else { Data::Out(&bytes) };
-        Ok(ConnectResult::from(self.run(command, data, &mut [])?).cntlid)
+        let result = self.run(command, data, &mut [])?;
+        self.flow_control = !connect.no_flow_control;
+        Ok(ConnectResult::from(result).cntlid)
     }
 
     /// The queue's number; 0 is the admin queue.

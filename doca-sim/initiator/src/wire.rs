@@ -2,7 +2,7 @@
 //! must get. Works on any target; nothing is written to the namespace but its first block.
 
 use crate::controller::{Host, Target, read_write};
-use crate::failure::{Error, Result};
+use crate::failure::{Error, Failure, Result};
 use crate::queue::{Data, Queue};
 use nvme_wire::admin::{CreateCq, Features, GetLogPage, Identify};
 use nvme_wire::cm::{CmRequest, RejectStatus};
@@ -56,8 +56,11 @@ pub fn run(host: &Host, target: &Target, nsid: u32) -> Result<Verdict> {
 pub fn connections(target: &Target, verdict: &mut Verdict) -> Result {
     let good = CmRequest { hrqsize: 32, hsqsize: 31, ..CmRequest::default() };
     let cases = [
-        ("CM: private data of 16 bytes", good.to_bytes()[..16].to_vec(), Some(RejectStatus::INVALID_LENGTH)),
-        ("CM: no private data", Vec::new(), Some(RejectStatus::INVALID_LENGTH)),
+        (
+            "CM: HRQSIZE 0",
+            CmRequest { hrqsize: 0, ..good.clone() }.to_bytes().to_vec(),
+            Some(RejectStatus::INVALID_HRQSIZE),
+        ),
         (
             "CM: RECFMT 1",
             CmRequest { recfmt: 1, ..good.clone() }.to_bytes().to_vec(),
@@ -134,7 +137,11 @@ pub fn admin_connect(host: &Host, target: &Target, verdict: &mut Verdict) -> Res
             |_, data| data.subnqn = Terminated([b'n'; 256]),
             in_data("subnqn"),
         ),
-        ("Connect: empty HOSTNQN", |_, data| data.hostnqn = Terminated([0; 256]), in_data("hostnqn")),
+        (
+            "Connect: HOSTNQN without an end",
+            |_, data| data.hostnqn = Terminated([b'n'; 256]),
+            in_data("hostnqn"),
+        ),
         ("Connect: admin queue of controller 0x1234", |_, data| data.cntlid = 0x1234, in_data("cntlid")),
         ("Connect: as it should be", |_, _| {}, (Status::SUCCESS, None)),
     ];
@@ -276,8 +283,15 @@ pub fn io_connect(host: &Host, target: &Target, verdict: &mut Verdict) -> Result
         let mut connect = Connect { qid: 2, sqsize: 7, ..Connect::default() };
         let mut data = host.connect_data(target, controller.cntlid());
         change(&mut connect, &mut data);
-        // The connection names the same queue, or the target would refuse that.
-        let mut queue = Queue::dial(target, connect.qid, 8)?;
+        // The connection names the same queue, and may be rejected for that already.
+        let mut queue = match Queue::dial(target, connect.qid, 8) {
+            Ok(queue) => queue,
+            Err(Failure { error: Error::Rejected(RejectStatus::INVALID_QID), .. }) => {
+                verdict.check(case, connect.qid != 2, || "the connection was rejected".into());
+                continue;
+            }
+            Err(other) => return Err(other),
+        };
         let command = Fabrics::command(FabricsType::CONNECT, Sgl::none(), &connect);
         try_connect(verdict, case, &mut queue, command, Data::InCapsule(&data.to_bytes()), &wanted)?;
     }
