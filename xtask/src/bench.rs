@@ -12,18 +12,26 @@ pub(crate) fn command(args: &[String]) -> Result<ExitCode> {
     if name == "cost" || name == "scale" {
         provision::counting()?;
     }
-    let mut cargo =
-        vec!["bench".to_owned(), "--quiet".to_owned(), "--bench".to_owned(), name.clone(), "--".to_owned()];
+    let mut cargo = vec!["bench".to_owned(), "--quiet".to_owned()];
+    if name == RELAY {
+        provision::relaying()?;
+        cargo.extend(["--package", "doca-socket-relay"].map(str::to_owned));
+    }
+    cargo.extend(["--bench".to_owned(), name.clone(), "--".to_owned()]);
     cargo.extend_from_slice(rest);
     sdk::cargo(&cargo)
 }
 
-/// The programs in `benches/`.
+/// The one that is with its program.
+const RELAY: &str = "relay";
+
+/// The programs in `benches/`, and the relay's.
 fn names() -> Result<Vec<String>> {
     let dir = place::root().join("benches");
     let mut files = place::files_below(&dir)?;
     // What is further down are parts of them.
     files.retain(|path| path.parent() == Some(&dir));
     let stem = |path: &std::path::PathBuf| path.file_stem().map(|stem| stem.to_string_lossy().into_owned());
-    Ok(files.iter().filter(|path| path.extension().is_some_and(|e| e == "rs")).filter_map(stem).collect())
+    let names = files.iter().filter(|path| path.extension().is_some_and(|e| e == "rs")).filter_map(stem);
+    Ok(names.chain([RELAY.to_owned()]).collect())
 }

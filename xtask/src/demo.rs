@@ -23,7 +23,8 @@ pub(crate) fn command(args: &[String]) -> Result {
     match args {
         [] => {}
         [name] if name == "rdma" => {}
-        [other, ..] => return Err(format!("there is no demo `{other}`; there is: rdma")),
+        [name] if name == "relay" => return crate::demo_relay::command(),
+        [other, ..] => return Err(format!("there is no demo `{other}`; there are: rdma, relay")),
     }
     let sdk = Sdk::ready()?;
     build(&sdk)?;

@@ -16,6 +16,7 @@ mod conformance;
 mod coverage;
 mod declaration;
 mod demo;
+mod demo_relay;
 mod elf;
 mod engine;
 mod forwarders;
@@ -41,6 +42,7 @@ const HELP: &str = "\
 Commands around the software DOCA SDK. `cargo sim COMMAND`:
 
   demo [rdma]         build SDK and examples, let two processes exchange a message over DOCA RDMA
+  demo relay          let socat on the host talk with socat on the DPU through the socket relay
   test                run the whole suite: headers, ABI, C programs, cargo test
   test ARGS           cargo test ARGS
   abi                 only compare headers and libraries with the tables in abi/

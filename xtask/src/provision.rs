@@ -26,6 +26,8 @@ const RDMA_HEADERS: Need = Need {
 const VALGRIND: Need =
     Need { what: "valgrind", package: "valgrind", found: || answers("valgrind", "--version") };
 
+const SOCAT: Need = Need { what: "socat", package: "socat", found: || answers("socat", "-V") };
+
 /// What a build of the SDK needs.
 pub(crate) fn sdk() -> Result {
     ensure(&[COMPILER, RDMA_HEADERS])
@@ -44,6 +46,11 @@ pub(crate) fn suite() -> Result {
 /// What counting instructions needs besides.
 pub(crate) fn counting() -> Result {
     ensure(&[COMPILER, RDMA_HEADERS, PKG_CONFIG, LIBCLANG, VALGRIND])
+}
+
+/// Programs for the socket relay to relay, and to compare it with.
+pub(crate) fn relaying() -> Result {
+    ensure(&[SOCAT])
 }
 
 fn ensure(needs: &[Need]) -> Result {

@@ -1,7 +1,7 @@
 //! `cargo sim test` without arguments: everything.
 
 use crate::sdk::Sdk;
-use crate::{Result, abi, asan, conformance, coverage, demo, place, process, provision};
+use crate::{Result, abi, asan, conformance, coverage, demo, demo_relay, place, process, provision};
 use std::time::Instant;
 
 type Step = (&'static str, fn(&Sdk) -> Result);
@@ -11,6 +11,7 @@ const STEPS: &[Step] = &[
     ("libraries and headers match the ABI tables", abi::check),
     ("C conformance programs", conformance::programs),
     ("two processes over DOCA RDMA", demo::check),
+    ("two programs through the socket relay", demo_relay::check),
     ("cargo test", cargo_test),
     ("lifecycles under AddressSanitizer", asan::check),
     ("COVERAGE.md matches sources and trace", coverage::check_suite),
