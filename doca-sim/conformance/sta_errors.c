@@ -50,7 +50,7 @@ static void refuse_idle(void)
 	FAILS(INVALID_VALUE, doca_sta_event_be_timeout_register_cb(sta, NULL, data));
 	FAILS(INVALID_VALUE, doca_sta_event_eu_err_register_cb(sta, NULL, data));
 	/* The program's memory ends in the middle of start. */
-	for (allocation_limit = 0; allocation_limit < 64; allocation_limit += 21)
+	for (allocation_limit = 0; allocation_limit < 160; allocation_limit += 53)
 		FAILS(NO_MEMORY, doca_ctx_start(ctx));
 	allocation_limit = -1;
 	CHECK(allocations == 0);

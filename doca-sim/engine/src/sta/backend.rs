@@ -358,7 +358,7 @@ impl Target {
         let Some(queue) = self.queues.remove(&handle) else { return };
         for number in queue.slots.into_iter().flatten() {
             if let Some(buffer) = self.commands.remove(&number).and_then(|command| command.buffer) {
-                self.staging.push(buffer);
+                self.staging.put(buffer);
             }
         }
     }

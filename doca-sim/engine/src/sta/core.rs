@@ -6,7 +6,7 @@
 use super::backend::{BackEnd, Queue};
 use super::handle::{self, Handle, Kind};
 use super::inbox::Io;
-use super::memory::{Allocator, Buffer};
+use super::memory::{Allocator, Staging};
 use super::nvme::COMPLETION;
 use super::offload::Offload;
 use super::qp::Qp;
@@ -81,9 +81,8 @@ pub(crate) struct Target {
     /// Commands that the units serve, by number.
     pub(super) commands: BTreeMap<u64, Offload>,
     pub(super) next_command: u64,
-    /// Buffers for data, free ones; and how many there are.
-    pub(super) staging: Vec<Buffer>,
-    pub(super) staged: usize,
+    /// Buffers for data.
+    pub(super) staging: Staging,
     /// Commands that one unit may hold.
     pub(super) max_commands: u32,
     /// How long a disk may take, in nanoseconds.
@@ -218,8 +217,7 @@ impl Target {
             units: Vec::new(),
             commands: BTreeMap::new(),
             next_command: 0,
-            staging: Vec::new(),
-            staged: 0,
+            staging: Staging::default(),
             max_commands: caps.max_io_num_per_dev,
             patience: clock::millis(caps.be_timeout_ms.into()),
             inbox: VecDeque::new(),

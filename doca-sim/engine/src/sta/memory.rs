@@ -87,6 +87,66 @@ impl Allocator {
     }
 }
 
+/// Buffers for the data of commands on their way, in two sizes: most commands need no more than a page.
+#[derive(Debug, Default)]
+pub(super) struct Staging {
+    free: [Vec<Buffer>; 2],
+    total: [usize; 2],
+}
+
+/// How many there are of each size. (Proposed; together less than what unprivileged processes may lock.)
+const STAGED: [usize; 2] = [128, 32];
+
+impl Staging {
+    /// All of them, the larger ones for commands of up to `max_io_size` bytes.
+    pub(super) fn new(allocator: &Allocator, max_io_size: u32) -> Res<Staging> {
+        // Behind the data, a page for the list of their pages.
+        let large = (max_io_size as usize).next_multiple_of(PAGE) + PAGE;
+        let mut staging = Staging { total: STAGED, ..Staging::default() };
+        for (size, len) in [PAGE, large].into_iter().enumerate() {
+            for _ in 0..STAGED[size] {
+                match allocator.allocate(len, true) {
+                    Ok(buffer) => staging.free[size].push(buffer),
+                    Err(code) => {
+                        staging.into_buffers().for_each(|buffer| allocator.release(buffer));
+                        return Err(code);
+                    }
+                }
+            }
+        }
+        Ok(staging)
+    }
+
+    fn size_of(len: usize) -> usize {
+        usize::from(len > PAGE)
+    }
+
+    /// Takes a buffer for so many bytes, if `holds` others of its size are less than half of them: a disk that is silent must
+    /// not take all buffers with it.
+    pub(super) fn take(
+        &mut self,
+        len: usize,
+        holds: impl FnOnce(&dyn Fn(&Buffer) -> bool) -> usize,
+    ) -> Option<Buffer> {
+        let size = Self::size_of(len);
+        let alike = |buffer: &Buffer| Self::size_of(buffer.len()) == size;
+        if holds(&alike) >= (self.total[size] / 2).max(1) {
+            return None;
+        }
+        self.free[size].pop()
+    }
+
+    /// Takes one back.
+    pub(super) fn put(&mut self, buffer: Buffer) {
+        self.free[Self::size_of(buffer.len())].push(buffer);
+    }
+
+    /// Those that are free, for giving them back.
+    pub(super) fn into_buffers(self) -> impl Iterator<Item = Buffer> {
+        self.free.into_iter().flatten()
+    }
+}
+
 impl Buffer {
     pub(super) fn address(&self) -> *mut u8 {
         std::ptr::with_exposed_provenance_mut(self.at)

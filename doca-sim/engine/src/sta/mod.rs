@@ -56,14 +56,12 @@ use crate::profile;
 use crate::task::{Pool, Task};
 use crate::topology::{self, StaCaps};
 use core::ControlEvent;
+use memory::{Buffer, Staging};
 use std::cell::{Cell, OnceCell, RefCell};
 use std::rc::{Rc, Weak};
 use std::sync::atomic::Ordering::SeqCst;
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
-
-/// Buffers for the data of commands that the units serve. (Proposed.)
-const STAGING: usize = 64;
 
 /// `doca_sta_event_be_timeout_cb_t`
 pub type TimeoutCallback = unsafe extern "C" fn(*const BackEndTimeout, u64);
@@ -301,20 +299,10 @@ impl Sta {
 
     /// Memory for the data of commands, and the thread that serves them.
     fn set_up(&self, allocator: Allocator) -> Res {
-        let len = offload::buffer_len(self.core.limits.max_io_size);
-        let mut staging = Vec::with_capacity(STAGING);
-        for _ in 0..STAGING {
-            match allocator.allocate(len, true) {
-                Ok(buffer) => staging.push(buffer),
-                Err(code) => {
-                    staging.into_iter().for_each(|buffer| allocator.release(buffer));
-                    return Err(code);
-                }
-            }
-        }
+        let staging = Staging::new(&allocator, self.core.limits.max_io_size)?;
         {
             let target = &mut self.core.hold().target;
-            (target.staging, target.staged) = (staging, STAGING);
+            target.staging = staging;
             (target.ready, target.ending, target.broken) = (false, false, false);
         }
         match unit::start(&self.core) {
@@ -343,7 +331,7 @@ impl Sta {
         }
         let (buffers, allocator) = {
             let target = &mut self.core.hold().target;
-            let mut buffers = std::mem::take(&mut target.staging);
+            let mut buffers: Vec<Buffer> = std::mem::take(&mut target.staging).into_buffers().collect();
             // Commands at silent disks, which nobody answers any more.
             buffers.extend(target.commands.values_mut().filter_map(|command| command.buffer.take()));
             target.inbox.clear();

@@ -65,14 +65,9 @@ impl Offload {
     }
 }
 
-/// Each buffer for data has a page behind them for the list of their pages.
+/// Buffers for data of more than a page have one behind them for the list of their pages.
 fn list_at(buffer: &Buffer) -> usize {
     buffer.len() - PAGE
-}
-
-/// Bytes of a buffer for the data of one command.
-pub(super) fn buffer_len(max_io_size: u32) -> usize {
-    (max_io_size as usize).next_multiple_of(PAGE) + PAGE
 }
 
 impl Qp {
@@ -126,12 +121,15 @@ impl Qp {
             return refuse(Status::INVALID_FIELD);
         }
         let len = len as usize;
-        // A disk that is silent must not take all buffers with it.
-        let taken = target.commands.values().filter(|command| command.end == end).count();
-        if target.units[self.unit].commands >= target.max_commands || taken >= (target.staged / 2).max(1) {
+        if target.units[self.unit].commands >= target.max_commands {
             return Err(Refused::Later);
         }
-        let Some(buffer) = target.staging.pop() else { return Err(Refused::Later) };
+        let Target { staging, commands, .. } = &mut *target;
+        let buffer = staging.take(len, |alike| {
+            let held = |command: &&Offload| command.end == end && command.buffer.as_ref().is_some_and(alike);
+            commands.values().filter(held).count()
+        });
+        let Some(buffer) = buffer else { return Err(Refused::Later) };
         self.consumed += 1;
         let number = target.next_command;
         target.next_command += 1;
@@ -234,7 +232,7 @@ impl Target {
                 queue.waiting.retain(|waiting| *waiting != number);
             }
             if let Some(buffer) = self.commands.remove(&number).and_then(|command| command.buffer) {
-                self.staging.push(buffer);
+                self.staging.put(buffer);
             }
         } else {
             // The disk still has its buffer.
