@@ -1,0 +1,418 @@
+//! A target on a simulated disk and a host, over the simulated RDMA. DOCA has one allocator for a process, and a process
+//! reads one topology, so each test has a process of its own; where death matters, the other side is a process, too.
+
+use doca_common::Device;
+use doca_sim_initiator::load::{self, Load, Mix};
+use doca_sim_initiator::{Controller, Host, Target as Way, wire};
+use doca_sim_nvme::{Config, Disk, Faults, Namespace};
+use doca_sta::diagnosis::Precondition;
+use doca_sta::event::Event;
+use doca_sta_target::{Failure, NamespaceOptions, NvmeDisk, Options, Statistics, SubsystemOptions, Target};
+use nvme_wire::{IoOpcode, Nqn, Status};
+use std::net::SocketAddrV4;
+use std::process::{Child, Command, Stdio};
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+const LIMIT: Duration = Duration::from_secs(30);
+const CHILD: &str = "DOCA_STA_TARGET_CHILD";
+const NQN: &str = "nqn.2014-08.org.example:disk";
+const ADDRESS: &str = "192.168.1.1:4420";
+const BLOCKS: u64 = 8192;
+
+/// Runs `body` of the test of this name in a process with a network of its own, and with this topology.
+fn alone(test: &str, topology: &str, body: fn()) {
+    if std::env::var_os(CHILD).is_some() {
+        return body();
+    }
+    let network = tempfile::tempdir().unwrap();
+    let mut command = Command::new(std::env::current_exe().unwrap());
+    command.args([test, "--exact", "--nocapture", "--include-ignored"]);
+    command.env(CHILD, "1").env("DOCA_SIM_QUIET", "1").env("DOCA_SIM_DIR", network.path().join("net"));
+    if !topology.is_empty() {
+        let file = network.path().join("topology.json");
+        std::fs::write(&file, topology).unwrap();
+        command.env("DOCA_SIM_TOPOLOGY", file);
+    }
+    std::fs::create_dir(network.path().join("net")).unwrap();
+    let output = command.output().unwrap();
+    let (out, err) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    assert!(output.status.success() && out.contains("1 passed"), "{out}\n{err}");
+}
+
+fn way() -> Way {
+    Way::new("mlx5_1", ADDRESS.parse::<SocketAddrV4>().unwrap(), Nqn::new(NQN).unwrap())
+}
+
+fn host() -> Host {
+    Host::new(Nqn::new("nqn.2014-08.org.example:host").unwrap())
+}
+
+/// A host that is connected, with I/O queues granted.
+fn connected() -> Controller {
+    let mut controller = host().open(&way()).unwrap();
+    assert_eq!(controller.set_num_queues(4).unwrap(), 4);
+    controller
+}
+
+/// What the thread of a target is asked for.
+enum Ask {
+    Statistics(Sender<Statistics>),
+    Remove(u32),
+    Stop,
+}
+
+/// A target on a thread, with its disk.
+struct Serving {
+    asks: Sender<Ask>,
+    events: Receiver<Event>,
+    thread: JoinHandle<()>,
+    faults: Faults,
+}
+
+fn start(disk: &Disk) -> Result<Target, Failure> {
+    let mut options = Options::new(&Device::open("mlx5_0").unwrap());
+    options.listen = vec![ADDRESS.parse().unwrap()];
+    options.disks.push(Box::new(NvmeDisk::open(disk.bar(), disk.mapper()).unwrap()));
+    let namespaces = vec![NamespaceOptions { nsid: 1, disk: 0, disk_nsid: 1 }];
+    let nqn = NQN.to_owned();
+    options.subsystems.push(SubsystemOptions { nqn, serial: "S1".to_owned(), hosts: None, namespaces });
+    Target::start(options)
+}
+
+fn disk() -> Disk {
+    let file = tempfile::tempfile().unwrap();
+    file.set_len(BLOCKS * 512).unwrap();
+    Disk::start(Config::default().namespace(Namespace::new(file, 512).unwrap())).unwrap()
+}
+
+impl Serving {
+    fn start() -> Self {
+        let (asks, asked) = channel();
+        let (tell, events) = channel();
+        let (ready, begun) = channel();
+        let thread = std::thread::spawn(move || {
+            let disk = disk();
+            let mut target = start(&disk).unwrap();
+            ready.send(disk.faults().clone()).unwrap();
+            loop {
+                match asked.try_recv() {
+                    Ok(Ask::Statistics(answer)) => answer.send(target.statistics().unwrap()).unwrap(),
+                    Ok(Ask::Remove(nsid)) => target.remove_namespace(NQN, nsid).unwrap(),
+                    Ok(Ask::Stop) => break,
+                    Err(_) => {}
+                }
+                for event in target.run_for(Duration::from_millis(5)).unwrap() {
+                    let _ = tell.send(event);
+                }
+            }
+            target.stop().unwrap();
+        });
+        let faults = begun.recv_timeout(LIMIT).unwrap();
+        Serving { asks, events, thread, faults }
+    }
+
+    fn statistics(&self) -> Statistics {
+        let (answer, answered) = channel();
+        self.asks.send(Ask::Statistics(answer)).unwrap();
+        answered.recv_timeout(LIMIT).unwrap()
+    }
+
+    fn until(&self, what: &str, done: impl Fn(&Statistics) -> bool) {
+        let deadline = Instant::now() + LIMIT;
+        while !done(&self.statistics()) {
+            assert!(Instant::now() < deadline, "{what}: {:?}", self.statistics());
+        }
+    }
+
+    /// Ends the target, which must leave nothing.
+    fn stop(self) {
+        self.asks.send(Ask::Stop).unwrap();
+        self.thread.join().unwrap();
+    }
+}
+
+fn verify(controller: &mut Controller, time: Duration) -> load::Report {
+    let load = Load { queues: 2, depth: 16, size: 4096, random: true, mix: Mix::Verify, time, nsid: 1 };
+    load::run(controller, &load).unwrap()
+}
+
+#[test]
+fn capsules_get_the_status_of_the_specification() {
+    alone("capsules_get_the_status_of_the_specification", "", || {
+        let serving = Serving::start();
+        let verdict = wire::run(&host(), &way(), 1).unwrap();
+        assert!(verdict.wrong.is_empty(), "{:#?}", verdict.wrong);
+        serving.until("queues end", |statistics| statistics.queues == 0);
+        serving.stop();
+    });
+}
+
+#[test]
+fn reads_and_writes_do_not_reach_the_application() {
+    alone("reads_and_writes_do_not_reach_the_application", "", || {
+        let serving = Serving::start();
+        let mut controller = connected();
+        let mut queue = controller.io_queue(1, 32).unwrap();
+        let mut block = [0; 512];
+        queue.write(1, 5, 512, &[7; 512]).unwrap();
+        let before = serving.statistics();
+        for _ in 0..200 {
+            queue.read(1, 5, 512, &mut block).unwrap();
+        }
+        assert_eq!(block, [7; 512]);
+        serving.until("the adapter counts", |now| now.namespaces[0].2.get("read_cmds") == Some(200));
+        assert_eq!(
+            serving.statistics().threads[0].commands,
+            before.threads[0].commands,
+            "the thread saw none"
+        );
+        queue.flush(1).unwrap();
+        serving.until("the thread sees what is not offloaded", |now| {
+            now.threads[0].commands == before.threads[0].commands + 1
+        });
+        drop(queue);
+        controller.shutdown().unwrap();
+        drop(controller);
+        serving.stop();
+    });
+}
+
+#[test]
+fn a_disk_that_fails_is_told_and_used_again() {
+    alone("a_disk_that_fails_is_told_and_used_again", "", || {
+        let serving = Serving::start();
+        let controller = connected();
+        let mut queue = controller.io_queue(1, 32).unwrap();
+        queue.write(1, 0, 512, &[1; 512]).unwrap();
+        serving.faults.fail_many(Some(IoOpcode::READ), 1, 1, Status::UNRECOVERED_READ_ERROR);
+        let failed = queue.read(1, 0, 512, &mut [0; 512]).unwrap_err();
+        assert!(failed.status().is_some_and(|status| status.is(Status::UNRECOVERED_READ_ERROR)), "{failed}");
+        let mut block = [0; 512];
+        queue.read(1, 0, 512, &mut block).unwrap();
+        assert_eq!(block, [1; 512]);
+        let beyond = queue.read(1, BLOCKS, 512, &mut [0; 512]).unwrap_err();
+        assert!(beyond.status().is_some_and(|status| status.is(Status::LBA_OUT_OF_RANGE)), "{beyond}");
+        drop((queue, controller));
+        serving.stop();
+    });
+}
+
+#[test]
+fn a_disk_that_stalls_raises_an_event_and_goes_on() {
+    let topology = r#"{ "extends": "default", "host": { "mlx5_0": { "sta": { "be_timeout_ms": 200 } } } }"#;
+    alone("a_disk_that_stalls_raises_an_event_and_goes_on", topology, || {
+        let serving = Serving::start();
+        let faults = serving.faults.clone();
+        let reader = std::thread::spawn(move || {
+            let controller = connected();
+            let mut queue = controller.io_queue(1, 32).unwrap();
+            faults.stall(true);
+            queue.read(1, 0, 512, &mut [0; 512]).unwrap();
+        });
+        let event = serving.events.recv_timeout(LIMIT).unwrap();
+        assert!(matches!(event, Event::BackEndTimeout { back_end: Some(_) }), "{event:?}");
+        serving.faults.stall(false);
+        reader.join().unwrap();
+        serving.stop();
+    });
+}
+
+#[test]
+fn a_host_that_keeps_silent_loses_its_queues() {
+    alone("a_host_that_keeps_silent_loses_its_queues", "", || {
+        let serving = Serving::start();
+        let quiet = Host { kato: 300, ..host() };
+        let mut controller = quiet.open(&way()).unwrap();
+        controller.set_num_queues(1).unwrap();
+        serving.until("it expires", |now| now.engine.expired == 1 && now.queues == 0);
+        assert!(controller.keep_alive().is_err());
+        verify(&mut connected(), Duration::from_millis(100));
+        serving.stop();
+    });
+}
+
+#[test]
+fn a_namespace_leaves_under_load() {
+    alone("a_namespace_leaves_under_load", "", || {
+        let serving = Serving::start();
+        let mut controller = connected();
+        let mut queue = controller.io_queue(1, 32).unwrap();
+        let asks = serving.asks.clone();
+        let remover = std::thread::spawn(move || {
+            std::thread::yield_now();
+            asks.send(Ask::Remove(1)).unwrap();
+        });
+        let deadline = Instant::now() + LIMIT;
+        let refused = loop {
+            assert!(Instant::now() < deadline);
+            if let Err(error) = queue.read(1, 0, 512, &mut [0; 512]) {
+                break error;
+            }
+        };
+        assert!(refused.status().is_some_and(|status| status.is(Status::INVALID_NAMESPACE)), "{refused}");
+        remover.join().unwrap();
+        let event = serving.events.recv_timeout(LIMIT).unwrap();
+        assert!(matches!(event, Event::NamespaceRemoved(_)), "{event:?}");
+        assert_eq!(controller.namespaces().unwrap(), []);
+        drop((queue, controller));
+        serving.stop();
+    });
+}
+
+#[test]
+fn a_target_ends_under_load() {
+    alone("a_target_ends_under_load", "", || {
+        let serving = Serving::start();
+        let hosts = std::thread::spawn(move || {
+            let mut controller = connected();
+            let time = Duration::from_secs(600);
+            let load =
+                Load { queues: 2, depth: 16, size: 4096, random: true, mix: Mix::Write, time, nsid: 1 };
+            load::run(&mut controller, &load).map(|_| ())
+        });
+        serving.until("it is under way", |now| now.namespaces[0].2.get("write_cmds") > Some(50));
+        serving.stop();
+        assert!(hosts.join().unwrap().is_err(), "the host notices");
+    });
+}
+
+/// The host of the test below: it writes until it is killed.
+#[test]
+#[ignore = "run by another test, as a process that is killed"]
+fn busy_host() {
+    if std::env::var_os(CHILD).is_none() {
+        return;
+    }
+    let time = Duration::from_secs(600);
+    let load = Load { queues: 2, depth: 16, size: 4096, random: true, mix: Mix::Write, time, nsid: 1 };
+    let _ = load::run(&mut connected(), &load);
+}
+
+#[test]
+fn a_killed_host_leaves_nothing() {
+    alone("a_killed_host_leaves_nothing", "", || {
+        let serving = Serving::start();
+        for _ in 0..3 {
+            let before = serving.statistics().namespaces[0].2.get("write_cmds").unwrap();
+            let mut victim = Command::new(std::env::current_exe().unwrap())
+                .args(["busy_host", "--exact", "--include-ignored"])
+                .stdout(Stdio::null())
+                .spawn()
+                .unwrap();
+            serving.until("it writes", |now| now.namespaces[0].2.get("write_cmds").unwrap() > before + 20);
+            victim.kill().unwrap();
+            victim.wait().unwrap();
+            serving.until("its queues end", |now| now.queues == 0 && now.controllers == 0);
+        }
+        verify(&mut connected(), Duration::from_millis(100));
+        serving.stop();
+    });
+}
+
+/// The target of the test below, in a process of its own: it serves until it is killed.
+#[test]
+#[ignore = "run by another test, as a process that is killed"]
+fn lone_target() {
+    if std::env::var_os(CHILD).is_none() {
+        return;
+    }
+    let disk = disk();
+    let mut target = start(&disk).unwrap();
+    loop {
+        target.run_for(Duration::from_secs(1)).unwrap();
+    }
+}
+
+fn lone() -> Child {
+    Command::new(std::env::current_exe().unwrap())
+        .args(["lone_target", "--exact", "--include-ignored"])
+        .stdout(Stdio::null())
+        .spawn()
+        .unwrap()
+}
+
+/// Connects once the target listens.
+fn eventually_connected() -> Controller {
+    let deadline = Instant::now() + LIMIT;
+    loop {
+        match host().open(&way()) {
+            Ok(mut controller) => {
+                controller.set_num_queues(4).unwrap();
+                return controller;
+            }
+            Err(error) => assert!(Instant::now() < deadline, "{error}"),
+        }
+    }
+}
+
+#[test]
+fn a_killed_target_can_be_started_again() {
+    alone("a_killed_target_can_be_started_again", "", || {
+        let mut target = lone();
+        let mut controller = eventually_connected();
+        verify(&mut controller, Duration::from_millis(100));
+        target.kill().unwrap();
+        target.wait().unwrap();
+        assert!(controller.keep_alive().is_err(), "the host notices");
+        drop(controller);
+        let mut again = lone();
+        verify(&mut eventually_connected(), Duration::from_millis(100));
+        again.kill().unwrap();
+        again.wait().unwrap();
+    });
+}
+
+fn named(switch: &str) -> String {
+    format!(r#"{{ "extends": "default", "host": {{ "mlx5_0": {{ "sta": {{ "{switch}": false }} }} }} }}"#)
+}
+
+/// The precondition that a target which does not start names.
+fn refused() -> Precondition {
+    let disk = disk();
+    let failure = start(&disk).unwrap_err();
+    failure.finding.clone().unwrap_or_else(|| panic!("{failure}")).precondition
+}
+
+#[test]
+fn a_missing_substrate_is_named() {
+    alone("a_missing_substrate_is_named", &named("substrate"), || {
+        assert_eq!(refused(), Precondition::Libraries)
+    });
+}
+
+#[test]
+fn an_unsupported_device_is_named() {
+    alone("an_unsupported_device_is_named", &named("supported"), || {
+        assert_eq!(refused(), Precondition::Capability)
+    });
+}
+
+#[test]
+fn missing_privileges_are_named() {
+    alone("missing_privileges_are_named", &named("permitted"), || {
+        assert_eq!(refused(), Precondition::Privileges)
+    });
+}
+
+#[test]
+fn missing_steering_is_named_and_points_to_flow() {
+    alone("missing_steering_is_named_and_points_to_flow", &named("steering"), || {
+        let disk = disk();
+        let mut target = start(&disk).unwrap();
+        assert_eq!(target.diagnosis().unwrap().precondition, Precondition::Listener, "nobody came yet");
+        let host = std::thread::spawn(|| {
+            let way = Way { limit: Duration::from_secs(2), ..way() };
+            host().open(&way).map(|_| ()).unwrap_err().to_string()
+        });
+        while !host.is_finished() {
+            target.run_for(Duration::from_millis(20)).unwrap();
+        }
+        println!("{}", host.join().unwrap());
+        let finding = target.diagnosis().unwrap();
+        assert_eq!(finding.precondition, Precondition::Steering);
+        assert!(finding.to_string().contains("DOCA Flow"), "{finding}");
+        target.stop().unwrap();
+    });
+}
