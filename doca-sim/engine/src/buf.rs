@@ -137,11 +137,6 @@ impl Buf {
         self.len.get()
     }
 
-    /// Whether the window has no bytes.
-    pub fn is_empty(&self) -> bool {
-        self.len() == 0
-    }
-
     /// Start of the data.
     pub fn data(&self) -> usize {
         self.data.get()

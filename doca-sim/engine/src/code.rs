@@ -10,6 +10,7 @@ pub type Res<T = ()> = Result<T, Code>;
 
 macro_rules! codes {
     ($($value:literal $name:ident $text:literal;)*) => {
+        #[allow(dead_code, reason = "all of doca_error.h, though the engine gives some of them only on request")]
         impl Code {
             $(#[doc = concat!("`DOCA_ERROR_", stringify!($name), "`")] pub const $name: Code = Code($value);)*
         }

@@ -12,39 +12,42 @@
 //! fabric   shared memory: adapters, regions, queues, mailboxes; the only place that meets other processes
 //! ```
 //!
+//! Nothing here is for Rust programs, so all modules are private, and what nobody uses is found; the `sim_` functions
+//! are exported by name.
+//!
 //! Objects use interior mutability and are reached by shared references only, because a callback may call
 //! any function on the object that is calling it.
 
-pub mod abi;
-pub mod access;
-pub mod argp;
-pub mod buf;
-pub mod code;
-pub mod comch;
-pub mod ctx;
-pub mod dev;
-pub mod dma;
-pub mod entry;
-pub mod fabric;
-pub mod fault;
+mod abi;
+mod access;
+mod argp;
+mod buf;
+mod code;
+mod comch;
+mod ctx;
+mod dev;
+mod dma;
+mod entry;
+mod fabric;
+mod fault;
 mod fork;
-pub mod inventory;
+mod inventory;
 mod lock;
-pub mod log;
-pub mod mmap;
-pub mod pe;
-pub mod pieces;
-pub mod pool;
-pub mod profile;
-pub mod rdma;
-pub mod rdmacm;
+mod log;
+mod mmap;
+mod pe;
+mod pieces;
+mod pool;
+mod profile;
+mod rdma;
+mod rdmacm;
 mod sleeper;
-pub mod sta;
-pub mod strict;
-pub mod sync_event;
-pub mod task;
+mod sta;
+mod strict;
+mod sync_event;
+mod task;
 #[cfg(test)]
 mod testing;
-pub mod topology;
-pub mod trace;
-pub mod watchdog;
+mod topology;
+mod trace;
+mod watchdog;

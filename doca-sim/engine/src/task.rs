@@ -91,11 +91,6 @@ impl Task {
         self.slot
     }
 
-    /// Whose it is.
-    pub fn state(&self) -> TaskState {
-        self.state.get()
-    }
-
     /// How its last flight ended.
     pub fn status(&self) -> Code {
         self.status.get()

@@ -3,7 +3,6 @@
 
 use crate::code::{Code, Res};
 use crate::dev::Dev;
-use crate::fabric::channel::End;
 use crate::fabric::context::{self, ContextId, ContextView};
 use crate::fabric::inbox::Inbox;
 use crate::fabric::process::Process;
@@ -68,8 +67,6 @@ pub enum Child {
 /// See the module.
 #[derive(Debug)]
 pub struct Half {
-    /// Which end.
-    pub end: End,
     /// This end's device.
     pub dev: Arc<Dev>,
     own: Arc<ContextView>,
@@ -92,14 +89,12 @@ pub struct Half {
 impl Half {
     /// Of a connection that has these places at its ends.
     pub fn new(
-        end: End,
         dev: Arc<Dev>,
         [own, far]: [Arc<ContextView>; 2],
         [link, far_link]: [u32; 2],
         children: Arc<AtomicUsize>,
     ) -> Arc<Half> {
         Arc::new(Half {
-            end,
             dev,
             own,
             far,

@@ -135,7 +135,6 @@ fn admit(endpoint: &Endpoint, running: &Running, request: &Message) -> Res {
     let mut reply = letter(endpoint, running, Kind::Reply, id, request.from)?;
     reply.data.extend(place.id().bits().to_le_bytes());
     let half = Half::new(
-        End::Server,
         endpoint.dev().clone(),
         [running.view().clone(), far.clone()],
         [id.index, 0],
@@ -154,7 +153,6 @@ fn enter(endpoint: &Endpoint, running: &Running, reply: &Message) -> Res {
     let channel = Channel::attach(server.process().published(place)?, End::Client)?;
     channel.set_life(Life::Up);
     let half = Half::new(
-        End::Client,
         endpoint.dev().clone(),
         [running.view().clone(), server],
         [0, reply.from.index],

@@ -19,9 +19,9 @@ mod properties;
 mod running;
 mod submit;
 
-pub use address::{Addr, AddrType};
+pub use address::Addr;
+pub use connection::Connection;
 pub(crate) use connection::Far;
-pub use connection::{ConnState, Connection};
 pub use properties::Properties;
 
 use crate::code::{Code, Res};
