@@ -48,10 +48,15 @@ struct Example {
 
 impl Example {
     fn start(name: &str, network: &Path, arguments: &[&str]) -> Self {
+        Example::start_on("host", name, network, arguments)
+    }
+
+    fn start_on(side: &str, name: &str, network: &Path, arguments: &[&str]) -> Self {
         let mut child = Command::new(directory().join(name))
             .args(arguments)
             .env("DOCA_SIM_DIR", network)
             .env("DOCA_SIM_QUIET", "1")
+            .env("DOCA_SIM_SIDE", side)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .spawn()
@@ -110,10 +115,13 @@ fn directory() -> &'static Path {
         let test = std::env::current_exe().unwrap();
         let profile = test.parent().and_then(Path::parent).unwrap();
         let directory = profile.join("examples");
-        let build = Command::new(env!("CARGO"))
-            .args(["build", "--quiet", "--examples", "--manifest-path"])
-            .arg(concat!(env!("CARGO_MANIFEST_DIR"), "/Cargo.toml"))
-            .status();
+        let mut build = Command::new(env!("CARGO"));
+        build.args(["build", "--quiet", "--examples", "--manifest-path"]);
+        build.arg(concat!(env!("CARGO_MANIFEST_DIR"), "/Cargo.toml"));
+        if cfg!(feature = "comch") {
+            build.args(["--features", "comch"]);
+        }
+        let build = build.status();
         assert!(build.unwrap().success());
         directory
     })
@@ -256,5 +264,36 @@ fn atomics_count() {
         ["After 8 additions of 5: 40", "Was 40, so it was replaced by 1000", "Was 1000, so it stays 1000"]
     {
         assert!(printed.contains(line), "{line:?} is not in {printed}");
+    }
+}
+
+/// A server on the DPU and a client on the host.
+#[cfg(feature = "comch")]
+fn host_and_dpu(server: &str, client: &str) -> [String; 2] {
+    let network = network();
+    let dpu = ["-p", "03:00.0", "-r", "3b:00.0", "-t", "text of the DPU"];
+    let server = Example::start_on("dpu", server, network.path(), &dpu);
+    server.wait("Server is running", 1);
+    let client = Example::start_on("host", client, network.path(), &["-p", "3b:00.0", "-t", TEXT]);
+    [client.end(), server.end()]
+}
+
+#[cfg(feature = "comch")]
+#[test]
+fn host_and_dpu_exchange_messages() {
+    let [asked, served] = host_and_dpu("comch_ctrl_path_server", "comch_ctrl_path_client");
+    assert!(asked.contains("Message received: 'text of the DPU'"), "{asked}");
+    assert!(served.contains(&format!("Message received: '{TEXT}'")), "{served}");
+}
+
+#[cfg(feature = "comch")]
+#[test]
+fn host_and_dpu_exchange_bulk_data() {
+    let [asked, served] =
+        host_and_dpu("comch_data_path_high_speed_server", "comch_data_path_high_speed_client");
+    assert!(asked.contains("Message received: 'text of the DPU'"), "{asked}");
+    assert!(served.contains(&format!("Message received: '{TEXT}'")), "{served}");
+    for printed in [asked, served] {
+        assert!(printed.contains("Message received: 'stop_data_path_test'"), "{printed}");
     }
 }

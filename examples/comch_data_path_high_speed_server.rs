@@ -1,0 +1,40 @@
+//! Receives bulk data of a client on the host and sends some, as NVIDIA's sample of this name does: the peer may be that
+//! sample's client or ours.
+//!
+//! ```text
+//! comch_data_path_high_speed_server -p 03:00.0 -r b1:00.0 -t TEXT          on the DPU
+//! comch_data_path_high_speed_client -p b1:00.0 -t TEXT                     on the host
+//! ```
+
+#[allow(dead_code, unused_imports, reason = "each example uses a part")]
+#[path = "support/comch.rs"]
+mod support;
+
+use doca::ProgressEngine;
+use support::{Options, Outcome, PATIENCE, START, STOP};
+
+fn main() -> std::process::ExitCode {
+    support::run("03:00.0", serve)
+}
+
+fn serve(options: &Options) -> Outcome<()> {
+    let (device, config) = options.server("comch_data_path_sample_server")?;
+    let engine = ProgressEngine::new()?;
+    let server = config.start(&engine)?.running()?;
+    println!("Server is running");
+    let client = server.wait()?;
+    println!("New client connected to server");
+    support::expect(&client, START)?;
+    client.send(START)?;
+
+    support::receive_bulk(&engine, &device, &client)?;
+    let consumer = client.wait_consumer_for(&[], PATIENCE)?;
+    support::send_bulk(&engine, &device, &client, &consumer, &options.text)?;
+
+    support::expect(&client, STOP)?;
+    client.send(STOP)?;
+    client.wait_sent_for(PATIENCE)?;
+    println!("Server task sent successfully");
+    server.stop().wait_for(PATIENCE)?;
+    Ok(())
+}
