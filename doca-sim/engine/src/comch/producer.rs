@@ -11,7 +11,7 @@ use crate::code::{Code, Res};
 use crate::ctx::{Context, Ctx, CtxState};
 use crate::entry::{Object, Tag};
 use crate::fabric::clock;
-use crate::fabric::inbox::{Claim, Inbox, Unclaimed};
+use crate::fabric::inbox::{Claim, Credit, Inbox, Unclaimed};
 use crate::fabric::process::{self, Process};
 use crate::fabric::region::{self, Piece, Refusal};
 use crate::fault;
@@ -242,7 +242,7 @@ impl Producer {
             return Ok(());
         }
         let length = pieces::data_len(head);
-        let claim = match inbox.claim(length, profile::get().comch_credits_at_once) {
+        let claim = match inbox.claim(length, credit()) {
             Ok(claim) => claim,
             Err(Unclaimed::Empty) => return Err(Code::AGAIN),
             Err(Unclaimed::Closed) => return Err(Code::NOT_FOUND),
@@ -298,6 +298,16 @@ impl Producer {
         let flushed = self.ctx.state() == CtxState::Stopping;
         let due = flushed || (at == 0 || clock::now() >= at) && !fault::is_held(task);
         due.then_some((task, code))
+    }
+}
+
+/// Real producers are seen to send from within a callback of their control path: its progress is not needed.
+fn credit() -> Credit {
+    let profile = profile::get();
+    match (profile.comch_credits_at_once, profile.comch_credits_both_sides) {
+        (true, _) => Credit::Posted,
+        (_, true) => Credit::Heard,
+        _ => Credit::Advertised,
     }
 }
 

@@ -114,6 +114,17 @@ pub struct Claim<'a> {
     lap: u64,
 }
 
+/// Which buffers a producer knows of.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Credit {
+    /// All that are posted.
+    Posted,
+    /// Those that the consumer's control path has told of.
+    Advertised,
+    /// Those that the producer's control path has heard of, besides.
+    Heard,
+}
+
 /// Why nothing can be claimed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Unclaimed {
@@ -259,9 +270,8 @@ impl Inbox {
         fault::point();
     }
 
-    /// Takes the next buffer, which must have room for `len` bytes. Without `at_once`, only one that the control paths
-    /// have told of.
-    pub fn claim(&self, len: u64, at_once: bool) -> Result<Claim<'_>, Unclaimed> {
+    /// Takes the next buffer, which must have room for `len` bytes.
+    pub fn claim(&self, len: u64, credit: Credit) -> Result<Claim<'_>, Unclaimed> {
         let header = self.header();
         let Ok(me) = process::local().map(|process| process.id()) else { return Err(Unclaimed::Closed) };
         loop {
@@ -269,7 +279,11 @@ impl Inbox {
                 return Err(Unclaimed::Closed);
             }
             let position = header.head.load(SeqCst);
-            let end = if at_once { &header.posted } else { &header.usable }.load(SeqCst);
+            let end = match credit {
+                Credit::Posted => header.posted.load(SeqCst),
+                Credit::Advertised => header.advertised.load(SeqCst),
+                Credit::Heard => header.usable.load(SeqCst),
+            };
             if position >= end {
                 return Err(Unclaimed::Empty);
             }
