@@ -110,7 +110,8 @@ impl Dma {
         let (addr, len) = (addr as u64, len as u64);
         match mmap.backing() {
             Backing::Local(region) => {
-                if write && mmap.access() & LOCAL_READ_WRITE == 0 {
+                // Who may write from the other side of PCI may write from this one, as a program on hardware counts on.
+                if write && mmap.access() & (LOCAL_READ_WRITE | PCI_READ_WRITE) == 0 {
                     return Err(Code::NOT_PERMITTED);
                 }
                 Ok((process::local()?.clone(), Piece { addr, len, region }))
