@@ -25,6 +25,10 @@ pub struct Buf {
     tag: Tag,
     refcount: Cell<u16>,
     in_flight: Cell<u32>,
+    /// The task that uses it lets its program give it back.
+    yields: Cell<bool>,
+    /// It was given back in flight: it goes when the flight ends.
+    doomed: Cell<bool>,
     shelf: *const Shelf,
     /// A share in the map (from `Arc::into_raw`) while the descriptor is out.
     mmap: Cell<*const Mmap>,
@@ -90,6 +94,8 @@ impl Buf {
             tag: Tag::live::<Self>(),
             refcount: Cell::new(0),
             in_flight: Cell::new(0),
+            yields: Cell::new(false),
+            doomed: Cell::new(false),
             shelf,
             mmap: Cell::new(ptr::null()),
             head: Cell::new(0),
@@ -215,14 +221,19 @@ impl Buf {
         self.elements().last().unwrap_or(self)
     }
 
-    /// A task that was submitted uses the list of this head from now on: it cannot be given back or rechained.
-    pub fn enter_flight(&self) {
+    /// A task that was submitted uses the list of this head from now on: it cannot be rechained, nor given back, unless
+    /// the task `yields`.
+    pub fn enter_flight(&self, yields: bool) {
+        self.yields.set(yields);
         self.in_flight.set(self.in_flight.get() + 1);
     }
 
     /// Such a task is done.
     pub fn leave_flight(&self) {
         self.in_flight.set(self.in_flight.get() - 1);
+        if self.in_flight.get() == 0 && self.doomed.replace(false) {
+            self.shelve_list();
+        }
     }
 
     /// NOT_PERMITTED for an inner element of a list, BAD_STATE for a buffer that was given back.
@@ -260,13 +271,21 @@ impl Buf {
             self.refcount.set(before - 1);
             return Ok(before);
         }
+        if self.in_flight.get() > 0 && self.yields.get() {
+            self.doomed.set(true);
+            return Ok(before);
+        }
         self.check_at_rest()?;
+        self.shelve_list();
+        Ok(before)
+    }
+
+    fn shelve_list(&self) {
         let mut rest = Some(self);
         while let Some(buf) = rest {
             rest = buf.next();
             buf.shelve();
         }
-        Ok(before)
     }
 
     /// Appends a list behind `tail`, the last element of this one. The owner of this list now owns all.

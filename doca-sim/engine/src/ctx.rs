@@ -43,6 +43,10 @@ pub trait Context {
     fn is_ready(&self) -> bool {
         true
     }
+    /// Whether a program may free a task in flight and its buffers: they go when the flight ends.
+    fn frees_in_flight(&self) -> bool {
+        false
+    }
     /// Whether becoming ready is worth waking for.
     fn wakes_when_ready(&self) -> bool {
         true

@@ -67,6 +67,8 @@ pub struct Task {
     pub kind: u32,
     slot: u32,
     state: Cell<TaskState>,
+    /// Freed in flight: it goes when the flight ends.
+    doomed: Cell<bool>,
     status: Cell<Code>,
     user_data: Cell<u64>,
     owner: Weak<dyn Context>,
@@ -151,7 +153,8 @@ impl Task {
         }
         // In flight before it is handed over: it may be executed within the call.
         self.state.set(TaskState::InFlight);
-        self.each_buffer(Buf::enter_flight);
+        let yields = owner.frees_in_flight();
+        self.each_buffer(|buf| buf.enter_flight(yields));
         owner.ctx().count_in_flight(1);
         let result = owner.submit(self, flush);
         if let Err(code) = result {
@@ -178,13 +181,22 @@ impl Task {
         ctx.count_in_flight(-1);
         fault::forget(self);
         log::trace!("completion of task {self:p}: {status:?}");
+        // Only contexts that outlive the call have such tasks.
+        let doomed = self.doomed.replace(false);
         call(self);
+        if doomed && self.state.get() == TaskState::Owned {
+            self.free();
+        }
     }
 
     /// `doca_task_free`
     pub fn free(&self) {
         match self.state.get() {
             TaskState::Owned => {}
+            TaskState::InFlight if self.owner().is_ok_and(|owner| owner.frees_in_flight()) => {
+                self.doomed.set(true);
+                return;
+            }
             TaskState::InFlight => {
                 log::error!("a task was freed that is still in flight; it stays where it is");
                 return;
@@ -221,6 +233,7 @@ impl Pool {
                     kind,
                     slot,
                     state: Cell::new(TaskState::Free),
+                    doomed: Cell::new(false),
                     status: Cell::new(Code::SUCCESS),
                     user_data: Cell::new(0),
                     owner: owner.clone(),

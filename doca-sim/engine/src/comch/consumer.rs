@@ -288,6 +288,11 @@ impl Context for Consumer {
         "comch_post_recv"
     }
 
+    /// NVIDIA's secure_channel does, before it stops the consumer.
+    fn frees_in_flight(&self) -> bool {
+        true
+    }
+
     fn start(&self) -> Res {
         if self.half.is_over() {
             log::error!("doca_comch_consumer: start on a connection that is over");

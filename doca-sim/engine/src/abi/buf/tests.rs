@@ -216,7 +216,7 @@ fn a_buffer_in_flight_cannot_be_given_back() {
     let (buf, other) = (bench.room(0, 8), bench.room(8, 8));
     // SAFETY: out.
     let flying = unsafe { &*buf };
-    flying.enter_flight();
+    flying.enter_flight(false);
     fails! {
         NOT_PERMITTED doca_buf_dec_refcount(buf, ptr::null_mut());
         NOT_PERMITTED doca_buf_chain_list(buf, other);
@@ -226,6 +226,16 @@ fn a_buffer_in_flight_cannot_be_given_back() {
     flying.leave_flight();
     give_back(buf);
     give_back(other);
+
+    // Unless its task lets it go: it goes when the task has ended.
+    let buf = bench.room(0, 8);
+    // SAFETY: out.
+    let flying = unsafe { &*buf };
+    flying.enter_flight(true);
+    give_back(buf);
+    assert_eq!(flying.refcount(), 1);
+    flying.leave_flight();
+    assert_eq!(flying.refcount(), 0);
     bench.done();
 }
 
