@@ -63,6 +63,7 @@ impl StaIo {
             is_connected: false,
             consumed: 0,
             offloaded: BTreeSet::new(),
+            starved: false,
             jobs: VecDeque::new(),
             pending: VecDeque::new(),
             tokens: BTreeMap::new(),

@@ -81,6 +81,8 @@ pub(crate) struct Target {
     /// Commands that the units serve, by number.
     pub(super) commands: BTreeMap<u64, Offload>,
     pub(super) next_command: u64,
+    /// The queue pair that is served first: the one that went without last time.
+    pub(super) turn: Handle,
     /// Buffers for data.
     pub(super) staging: Staging,
     /// Commands that one unit may hold.
@@ -217,6 +219,7 @@ impl Target {
             units: Vec::new(),
             commands: BTreeMap::new(),
             next_command: 0,
+            turn: Handle::from_bits(0),
             staging: Staging::default(),
             max_commands: caps.max_io_num_per_dev,
             patience: clock::millis(caps.be_timeout_ms.into()),

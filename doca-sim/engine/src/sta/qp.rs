@@ -46,6 +46,9 @@ pub(super) struct Capsule {
     pub(super) data: Vec<u8>,
 }
 
+/// Commands that a queue pair gets taken before the others' turn.
+const QUANTUM: usize = 8;
+
 /// What an operation in the send queue is for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Sent {
@@ -94,6 +97,8 @@ pub(crate) struct Qp {
     /// Commands taken from the queue.
     pub(super) consumed: u64,
     pub(super) offloaded: BTreeSet<u64>,
+    /// When it was looked at last, there was nothing left for its commands.
+    pub(super) starved: bool,
     pub(super) jobs: VecDeque<Job>,
     pub(super) pending: VecDeque<Capsule>,
     /// Commands that the program has.
@@ -434,24 +439,25 @@ impl Qp {
         if self.state != QpState::Connected {
             return false;
         }
-        let mut busy = false;
-        while let Some(capsule) = self.pending.pop_front() {
+        self.starved = false;
+        for taken in 0..QUANTUM {
+            let Some(capsule) = self.pending.pop_front() else { return taken > 0 };
             let command = capsule.command;
             let rw = matches!(command.opcode(), nvme::READ | nvme::WRITE);
             if rw && self.offloads() && !command.is_fused() {
                 if !self.offload(target, &capsule, limits.max_io_size) {
                     self.pending.push_front(capsule);
-                    return busy;
+                    self.starved = taken == 0;
+                    return taken > 0;
                 }
             } else {
                 self.hand_over(target, capsule);
             }
-            busy = true;
             if self.state != QpState::Connected {
-                return busy;
+                break;
             }
         }
-        busy
+        true
     }
 
     /// A command for the program.

@@ -2,6 +2,7 @@
 //! to run. It calls no code of programs, and ends before its instance is IDLE.
 
 use super::core::{ControlEvent, Core, State, UnitKind};
+use super::handle::Handle;
 use super::qp::{Limits, QpState};
 use crate::fabric::clock;
 use crate::fabric::queue::{self, Outcome};
@@ -65,10 +66,7 @@ fn round(state: &mut State, limits: Limits, chores: &mut u64) -> bool {
     }
     let now = clock::now();
     let mut busy = receive(state, limits);
-    let State { qps, target } = state;
-    for qp in qps.values_mut() {
-        busy |= qp.serve(target, now, limits);
-    }
+    busy |= serve_queue_pairs(state, now, limits);
     busy |= state.serve_disks();
     busy |= state.finish_removals();
     busy |= state.finish_destruction();
@@ -82,6 +80,25 @@ fn round(state: &mut State, limits: Limits, chores: &mut u64) -> bool {
         }
         state.watch_disks(state.target.patience);
     }
+    busy
+}
+
+/// Serves each queue pair once. What there is too little of goes round: whoever went without is first next time, and if nobody
+/// did, the next in the row is.
+fn serve_queue_pairs(state: &mut State, now: u64, limits: Limits) -> bool {
+    let State { qps, target } = state;
+    let (before, after) = (qps.range(..target.turn), qps.range(target.turn..));
+    let order: Vec<Handle> = after.chain(before).map(|(handle, _)| *handle).collect();
+    let mut busy = false;
+    let mut starved = None;
+    for handle in &order {
+        let Some(qp) = qps.get_mut(handle) else { continue };
+        busy |= qp.serve(target, now, limits);
+        if qp.starved {
+            starved = starved.or(Some(*handle));
+        }
+    }
+    target.turn = starved.or(order.get(1).copied()).unwrap_or(target.turn);
     busy
 }
 
