@@ -49,7 +49,7 @@ Commands around the software DOCA SDK. `cargo sim COMMAND`:
   conformance [NAME]  only compile and run the C programs in doca-sim/conformance
   asan [ARGS]         tests of lifecycles under AddressSanitizer, simulator included; or cargo test ARGS
   coverage [--check]  write COVERAGE.md from tables, sources and the suite's trace; or check it
-  bench NAME [ARGS]   run one of benches/
+  bench NAME [ARGS]   run a benchmark: cost, latency, sta, …
   env                 print shell `export` lines; use as: eval \"$(cargo sim env)\"
       --rdmacm                programs find the SDK's librdmacm (connection management only) too
   install             build the SDK into a prefix (default: target/doca-sim)

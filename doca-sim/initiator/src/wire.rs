@@ -410,7 +410,8 @@ pub fn io(host: &Host, target: &Target, nsid: u32, verdict: &mut Verdict) -> Res
         verdict.status(case, status, wanted);
         Ok(())
     };
-    for &(case, blocks, wanted, build) in IO {
+    let fits = |blocks: usize| blocks * block as usize <= target.in_capsule;
+    for &(case, blocks, wanted, build) in IO.iter().filter(|(_, blocks, ..)| fits(*blocks)) {
         send(case, &vec![0; blocks * block as usize], wanted, &build)?;
     }
     if mdts != 0 {
