@@ -47,10 +47,6 @@ pub trait Context {
     fn frees_in_flight(&self) -> bool {
         false
     }
-    /// Whether becoming ready is worth waking for.
-    fn wakes_when_ready(&self) -> bool {
-        true
-    }
     /// Whether it may be stopped by its program.
     fn may_stop(&self) -> Res {
         Ok(())
@@ -306,7 +302,7 @@ impl Ctx {
                 owner.has_work()
                     || self.in_flight.get() == 0 && self.allocated.get() == 0 && owner.is_drained()
             }
-            CtxState::Starting => owner.wakes_when_ready() && owner.is_ready() || owner.has_work(),
+            CtxState::Starting => owner.is_ready() || owner.has_work(),
             CtxState::Running => owner.has_work(),
         }
     }

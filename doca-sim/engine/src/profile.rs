@@ -73,7 +73,7 @@ profiles! {
     comch_credits_at_once "comch-credits-at-once";
     /// A buffer that a Comch consumer posts can be used when the control paths of both sides have been progressed.
     comch_credits_both_sides "comch-credits-both-sides";
-    /// A progress engine that sleeps is not woken when its Comch consumer becomes RUNNING.
+    /// A Comch consumer whose progress engine is armed while it is starting never becomes RUNNING.
     comch_lost_consumer_start "comch-lost-consumer-start";
     /// A Comch server that disconnects a client is told of the disconnection, too.
     comch_disconnect_told "comch-disconnect-told";

@@ -39,6 +39,8 @@ pub struct Consumer {
     mmap: std::sync::Weak<Mmap>,
     immediate: Cell<u32>,
     conf: Cell<Option<Conf>>,
+    /// Its engine was armed while it was starting.
+    armed_early: Cell<bool>,
     running: RefCell<Option<Rc<Running>>>,
     /// What ran last: programs read freed tasks.
     retired: RefCell<Option<Rc<Running>>>,
@@ -88,6 +90,7 @@ impl Consumer {
             mmap: mmap.watch(),
             immediate: Cell::new(0),
             conf: Cell::new(None),
+            armed_early: Cell::new(false),
             running: RefCell::new(None),
             retired: RefCell::new(None),
         });
@@ -299,6 +302,7 @@ impl Context for Consumer {
             return Err(Code::NOT_CONNECTED);
         }
         self.retired.take();
+        self.armed_early.set(false);
         let count = self.conf.get().map_or(1, |conf| conf.count);
         let shape = Shape {
             entries: count.next_power_of_two(),
@@ -324,11 +328,8 @@ impl Context for Consumer {
     }
 
     fn is_ready(&self) -> bool {
-        self.running().is_ok_and(|running| running.inbox.is_known())
-    }
-
-    fn wakes_when_ready(&self) -> bool {
-        !profile::get().comch_lost_consumer_start
+        let lost = self.armed_early.get() && profile::get().comch_lost_consumer_start;
+        !lost && self.running().is_ok_and(|running| running.inbox.is_known())
     }
 
     fn entered(&self, state: CtxState) {
@@ -392,6 +393,9 @@ impl Context for Consumer {
     }
 
     fn arm(&self, wake_fd: i32) {
+        if self.ctx.state() == CtxState::Starting {
+            self.armed_early.set(true);
+        }
         if let Ok(running) = self.running() {
             running.inbox.bell().arm(wake_fd);
         }

@@ -207,9 +207,7 @@ impl Half {
     pub fn known(&self, id: u32) {
         if let Some(inbox) = lock(&self.consumers).get(&id) {
             inbox.set_known();
-            if !crate::profile::get().comch_lost_consumer_start {
-                inbox.ring();
-            }
+            inbox.ring();
         }
     }
 
