@@ -2,6 +2,7 @@
 
 pub mod control;
 pub mod fast;
+pub mod faults;
 pub mod lost;
 mod server;
 

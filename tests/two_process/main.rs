@@ -85,6 +85,7 @@ const COMCH: &[Test] = &[
     Test::new("comch::closures_take_messages", comch::control::closures_take_messages_and_cannot_progress),
     Test::new("comch::futures_are_woken", comch::control::futures_are_woken),
     Test::new("comch::every_limit_is_told", comch::control::every_limit_is_told).with_log_level("20"),
+    Test::new("comch::every_failure_is_told", comch::faults::every_failure_is_told).with_log_level("20"),
     Test::new("comch::bulk_data_come_back", comch::fast::bulk_data_come_back),
     Test::new("comch::misuse_of_the_fast_path_is_refused", comch::fast::misuse_of_the_fast_path_is_refused),
     Test::new("comch::seeds_run_on_other_threads", comch::fast::seeds_run_on_other_threads),
@@ -116,6 +117,8 @@ const ROLES: &[Role] = &[
     ("comch server", comch::serve),
     #[cfg(feature = "comch")]
     ("comch victim", comch::lost::victim),
+    #[cfg(feature = "comch")]
+    ("comch asker", comch::faults::ask),
 ];
 
 fn main() -> ExitCode {

@@ -17,6 +17,8 @@ const ALL: &[&[Capability]] = &[
     doca_rdma::caps::ALL,
     #[cfg(feature = "sta")]
     doca_sta::caps::ALL,
+    #[cfg(feature = "comch")]
+    doca_comch::caps::ALL,
 ];
 
 /// Tell what each device has and can do
