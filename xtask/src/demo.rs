@@ -24,7 +24,8 @@ pub(crate) fn command(args: &[String]) -> Result {
         [] => {}
         [name] if name == "rdma" => {}
         [name] if name == "relay" => return crate::demo_relay::command(),
-        [other, ..] => return Err(format!("there is no demo `{other}`; there are: rdma, relay")),
+        [name] if name == "sta" => return crate::demo_sta::command(),
+        [other, ..] => return Err(format!("there is no demo `{other}`; there are: rdma, relay, sta")),
     }
     let sdk = Sdk::ready()?;
     build(&sdk)?;

@@ -17,6 +17,7 @@ mod coverage;
 mod declaration;
 mod demo;
 mod demo_relay;
+mod demo_sta;
 mod elf;
 mod engine;
 mod forwarders;
@@ -43,6 +44,7 @@ Commands around the software DOCA SDK. `cargo sim COMMAND`:
 
   demo [rdma]         build SDK and examples, let two processes exchange a message over DOCA RDMA
   demo relay          let socat on the host talk with socat on the DPU through the socket relay
+  demo sta            start a storage target on a file, let a host write it, read it back, and drive load
   test                run the whole suite: headers, ABI, C programs, cargo test
   test ARGS           cargo test ARGS
   abi                 only compare headers and libraries with the tables in abi/

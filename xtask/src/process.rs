@@ -100,6 +100,11 @@ impl Peer {
         pressed.map_err(|e| self.report(&format!("does not read its input: {e}")))
     }
 
+    /// Asks it to end, as Control-C does.
+    pub(crate) fn interrupt(&self) -> Result {
+        run(Command::new("kill").arg("-INT").arg(self.child.id().to_string()))
+    }
+
     /// Reads to the end of its output and waits for its end.
     pub(crate) fn finish(&mut self, until: Instant) -> Result<ExitStatus> {
         while self.next_line(until)?.is_some() {}

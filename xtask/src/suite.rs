@@ -1,7 +1,9 @@
 //! `cargo sim test` without arguments: everything.
 
 use crate::sdk::Sdk;
-use crate::{Result, abi, asan, conformance, coverage, demo, demo_relay, place, process, provision};
+use crate::{
+    Result, abi, asan, conformance, coverage, demo, demo_relay, demo_sta, place, process, provision,
+};
 use std::time::Instant;
 
 type Step = (&'static str, fn(&Sdk) -> Result);
@@ -12,6 +14,7 @@ const STEPS: &[Step] = &[
     ("C conformance programs", conformance::programs),
     ("two processes over DOCA RDMA", demo::check),
     ("two programs through the socket relay", demo_relay::check),
+    ("a host writes and reads a storage target", demo_sta::check),
     ("cargo test", cargo_test),
     ("lifecycles under AddressSanitizer", asan::check),
     ("COVERAGE.md matches sources and trace", coverage::check_suite),

@@ -1,0 +1,6 @@
+fn twice(command: doca_sta::Command) {
+    let _ = command.respond([0; 16]);
+    let _ = command.respond([0; 16]);
+}
+
+fn main() {}
