@@ -37,7 +37,7 @@ pub(crate) fn check(sdk: &Sdk) -> Result {
     let file = |name: &str| dir.path().join(name);
     let (disk, sent, got) = (file("disk.img"), file("sent"), file("got"));
     random_file(&sent)?;
-    place::write(&file("target.json"), &configuration(&disk))?;
+    place::write(&file("target.json"), configuration(&disk))?;
     let command = |program: &Path| {
         let mut command = sdk.command(program);
         command.env("DOCA_SIM_QUIET", "1").env("DOCA_SIM_DIR", dir.path().join("network"));
