@@ -22,6 +22,14 @@
 //! takes nothing. Messages of the peer are kept by their [`Connection`], or go to the closure of
 //! [`Config::on_message`].
 //!
+//! # Bulk data
+//!
+//! A [`Producer`] of one side fills the buffers that a [`Consumer`] of the other has posted, both on one connection, with
+//! some immediate data beside. Each is created on its connection's thread as a [`Seed`], which may move to another thread
+//! and the engine there; the control paths of both sides must be progressed meanwhile. Which consumers the peer has is
+//! told by [`Event::ConsumerUp`] and kept in [`Connection::consumers`]. They end with their connection, and a server or
+//! client stops only after all of its own have ended.
+//!
 //! # Silence
 //!
 //! DOCA does not notice at once when a peer is killed or hangs: messages stay on their way for seconds before they fail,

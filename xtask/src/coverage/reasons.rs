@@ -6,7 +6,7 @@ const NO_METHOD: &[(&str, &str)] = &[
     ("doca_log", "C programs only: Rust programs write messages through the `log` facade"),
     ("doca_dma_", "C programs only: copies are for NVIDIA's progress engine samples"),
     ("doca_sta_", "later: Part C"),
-    ("doca_comch_", "later: Part D"),
+    ("doca_comch_", "Rust twin: the Rust value of a context or task keeps what it was given"),
     ("doca_error_", "Rust twin: `doca_common::Error` tells names and descriptions"),
     ("doca_version", "Rust twin: `doca_common::version`"),
     ("doca_buf_pool_", "Rust twin: `doca_common` buffers come from an inventory"),
