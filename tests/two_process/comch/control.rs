@@ -49,6 +49,7 @@ pub fn a_peer_that_takes_nothing_is_a_value() {
     let mut pair = Pair::new("slow");
     let (client, connection) = pair.connect("slow");
     pair.server.say("sleep");
+    pair.server.expect("asleep");
     // Its queue, then our tasks.
     let mut sent = 0u32;
     let deadline = Instant::now() + LIMIT;

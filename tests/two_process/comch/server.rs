@@ -87,7 +87,10 @@ impl Served {
                 None => {}
                 Some("stop") => return,
                 // Whoever does not progress takes no messages.
-                Some("sleep") => parent.expect("wake"),
+                Some("sleep") => {
+                    parent.say("asleep");
+                    parent.expect("wake");
+                }
                 Some("connections") => parent.say(&self.connections.len().to_string()),
                 Some("disconnect") => {
                     for connection in &self.connections {
