@@ -15,8 +15,9 @@ use std::process::Command;
 /// Tests that run instrumented: those that end, drop, forget and misuse things.
 const TESTS: &[&str] = &["sanitizer", "lifecycle", "connections", "one_sided", "bridge", "failures"];
 
-/// C programs that run beside an instrumented engine: those of libdoca_sta, which has a thread of its own.
-const PROGRAMS: &str = "sta_";
+/// C programs that run beside an instrumented engine, by how their names begin: those of libdoca_sta, which has a thread
+/// of its own, and of libdoca_comch, whose peers write into each other's rings.
+const PROGRAMS: &[&str] = &["sta_", "comch_"];
 
 /// Forgetting handles leaks by intention, so this test runs without LeakSanitizer.
 const LEAKS_BY_INTENTION: &str = "any_handle_can_be_forgotten";
@@ -75,7 +76,8 @@ impl Instrumented {
         let mut forgotten = self.test(false);
         forgotten.args(["--package", "doca", "--test", "lifecycle", "--", "--exact", LEAKS_BY_INTENTION]);
         process::run(&mut forgotten)?;
-        conformance::some(&self.sdk, |name| name.starts_with(PROGRAMS), &self.runtime()?)
+        let chosen = |name: &str| PROGRAMS.iter().any(|start| name.starts_with(start));
+        conformance::some(&self.sdk, chosen, &self.runtime()?)
     }
 
     /// What brings the sanitizer's functions into a C program: the runtime that came with the compiler of the engine.
