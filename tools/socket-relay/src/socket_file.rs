@@ -5,12 +5,14 @@ use crate::local::dial;
 use crate::settings::abstract_name;
 use nix::errno::Errno;
 use nix::fcntl::{Flock, FlockArg};
+use nix::sys::socket::{self, AddressFamily, Backlog, SockFlag, SockType, UnixAddr};
 use nix::sys::stat::{Mode, umask};
 use nix::unistd::{Gid, Group, chown, geteuid};
 use std::fs::{self, File, OpenOptions, Permissions};
 use std::io::{ErrorKind, Read, Write};
+use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt, PermissionsExt};
-use std::os::unix::net::{SocketAddr, UnixListener};
+use std::os::unix::net::UnixListener;
 use std::path::{Path, PathBuf};
 
 /// The right to own a path, for the whole life of a relay.
@@ -20,12 +22,20 @@ pub struct Claim {
     lock: Option<Flock<File>>,
 }
 
-/// A bound socket. Dropping it removes the file, if it is still ours.
+/// A listening socket. Dropping it removes the file, if it is still ours.
 #[derive(Debug)]
 pub struct Bound {
     /// Does not block.
     pub listener: UnixListener,
-    file: Option<(PathBuf, u64, u64)>,
+    _file: Option<SocketFile>,
+}
+
+/// The file of a socket of ours, which goes with this.
+#[derive(Debug)]
+struct SocketFile {
+    path: PathBuf,
+    dev: u64,
+    ino: u64,
 }
 
 fn bind_fault(text: String) -> Fault {
@@ -76,48 +86,55 @@ impl Claim {
     /// # Errors
     /// The path is taken by something that is not a stale socket of ours, or rights are missing.
     pub fn bind(&self, mode: u32, group: Option<&str>, backlog: i32) -> Result<Bound, Fault> {
+        let (socket, file) = self.reserve(mode, group)?;
+        let backlog = Backlog::new(backlog).unwrap_or(Backlog::MAXCONN);
+        socket::listen(&socket, backlog).map_err(|e| io_fault("listen on", &self.path, &e.into()))?;
+        Ok(Bound { listener: socket.into(), _file: file })
+    }
+
+    /// Whether [`Claim::bind`] would succeed. Nobody can connect meanwhile.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn try_bind(&self, mode: u32, group: Option<&str>) -> Result<(), Fault> {
+        self.reserve(mode, group).map(drop)
+    }
+
+    /// A socket with that name and those rights, on which nobody listens yet.
+    fn reserve(&self, mode: u32, group: Option<&str>) -> Result<(OwnedFd, Option<SocketFile>), Fault> {
         let path = &self.path;
+        let failed = |what: &'static str| move |errno: Errno| io_fault(what, path, &errno.into());
+        let flags = SockFlag::SOCK_CLOEXEC | SockFlag::SOCK_NONBLOCK;
+        let socket = socket::socket(AddressFamily::Unix, SockType::Stream, flags, None)
+            .map_err(failed("make a socket for"))?;
         if let Some(name) = abstract_name(path) {
-            use std::os::linux::net::SocketAddrExt;
-            let bound = SocketAddr::from_abstract_name(name).and_then(|at| UnixListener::bind_addr(&at));
-            let listener = bound.map_err(|e| io_fault("bind", path, &e))?;
-            return finish(listener, path, None, backlog);
+            let name = UnixAddr::new_abstract(name).map_err(failed("bind"))?;
+            socket::bind(socket.as_raw_fd(), &name).map_err(failed("bind"))?;
+            return Ok((socket, None));
         }
         let group = group.map(find_group).transpose()?;
+        let name = UnixAddr::new(path).map_err(failed("bind"))?;
         warn_about_directory(path);
         clear_stale(path)?;
         // The mask is the process's: nobody else can open the file before its rights are set.
         let before = umask(Mode::from_bits_truncate(0o177));
-        let bound = UnixListener::bind(path);
+        let bound = socket::bind(socket.as_raw_fd(), &name);
         umask(before);
-        let listener = bound.map_err(|e| io_fault("bind", path, &e))?;
+        bound.map_err(failed("bind"))?;
         let meta = fs::symlink_metadata(path).map_err(|e| io_fault("look at", path, &e))?;
-        let file = Some((path.clone(), meta.dev(), meta.ino()));
+        let file = SocketFile { path: path.clone(), dev: meta.dev(), ino: meta.ino() };
         if let Some(group) = group {
-            chown(path, None, Some(group)).map_err(|e| io_fault("change the group of", path, &e.into()))?;
+            chown(path, None, Some(group)).map_err(failed("change the group of"))?;
         }
         fs::set_permissions(path, Permissions::from_mode(mode))
             .map_err(|e| io_fault("set the rights of", path, &e))?;
-        finish(listener, path, file, backlog)
+        Ok((socket, Some(file)))
     }
 
     /// Whether the lock is held, which it is except for abstract names.
     pub fn is_locked(&self) -> bool {
         self.lock.is_some()
     }
-}
-
-fn finish(
-    listener: UnixListener,
-    path: &Path,
-    file: Option<(PathBuf, u64, u64)>,
-    backlog: i32,
-) -> Result<Bound, Fault> {
-    // Listens already; this sets the length of the queue.
-    let backlog = nix::sys::socket::Backlog::new(backlog).unwrap_or(nix::sys::socket::Backlog::MAXCONN);
-    nix::sys::socket::listen(&listener, backlog).map_err(|e| io_fault("listen on", path, &e.into()))?;
-    listener.set_nonblocking(true).map_err(|e| io_fault("listen on", path, &e))?;
-    Ok(Bound { listener, file })
 }
 
 fn find_group(name: &str) -> Result<Gid, Fault> {
@@ -169,12 +186,12 @@ fn clear_stale(path: &Path) -> Result<(), Fault> {
     }
 }
 
-impl Drop for Bound {
+impl Drop for SocketFile {
     fn drop(&mut self) {
-        let Some((path, dev, ino)) = &self.file else { return };
-        let ours = fs::symlink_metadata(path).is_ok_and(|meta| (meta.dev(), meta.ino()) == (*dev, *ino));
-        if ours && let Err(error) = fs::remove_file(path) {
-            log::warn!(target: crate::LOG, "cannot remove {}: {error}", path.display());
+        let found = fs::symlink_metadata(&self.path);
+        let ours = found.is_ok_and(|meta| (meta.dev(), meta.ino()) == (self.dev, self.ino));
+        if ours && let Err(error) = fs::remove_file(&self.path) {
+            log::warn!(target: crate::LOG, "cannot remove {}: {error}", self.path.display());
         }
     }
 }

@@ -57,11 +57,12 @@ impl Front {
 
     /// Binds, if the socket is to exist without a session; else tries whether it could.
     pub(super) fn start(&mut self, settings: &Settings, poller: &Epoll) -> Result<(), Fault> {
-        self.bind(settings, poller)?;
-        if settings.listen_when == ListenWhen::Session {
-            self.unbind(poller);
+        match (settings.listen_when, &self.claim) {
+            (ListenWhen::Session, Some(claim)) => {
+                claim.try_bind(settings.socket_mode, settings.socket_group.as_deref())
+            }
+            _ => self.bind(settings, poller),
         }
-        Ok(())
     }
 
     fn bind(&mut self, settings: &Settings, poller: &Epoll) -> Result<(), Fault> {
