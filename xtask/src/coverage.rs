@@ -15,6 +15,8 @@ use crate::table::{Row, Stability};
 use crate::{Result, elf, place};
 use sources::Sources;
 use std::collections::{BTreeMap, BTreeSet};
+use std::fs::File;
+use std::io::BufReader;
 use std::path::PathBuf;
 use trace::Trace;
 
@@ -130,8 +132,8 @@ fn errors(row: &Row, trace: &Trace) -> String {
 
 fn read_trace() -> Result<Trace> {
     let path = trace_file();
-    let bytes = std::fs::read(&path).map_err(|e| format!("cannot read {}: {e}", path.display()))?;
-    Ok(Trace::parse(&String::from_utf8_lossy(&bytes)))
+    let trace = File::open(&path).and_then(|file| Trace::parse(BufReader::new(file)));
+    trace.map_err(|e| format!("cannot read {}: {e}", path.display()))
 }
 
 fn page(rows: &[Cells]) -> String {
@@ -232,8 +234,9 @@ mod tests {
     #[test]
     fn a_suite_that_sees_less_is_told() {
         let page = [row(["doca_a", "r", "implemented", "seen", "FULL: seen; AGAIN: not seen"])];
-        assert!(lost(&page, &Trace::parse("1 doca_a DOCA_SUCCESS\n1 doca_a DOCA_ERROR_FULL")).is_empty());
-        assert!(lost(&page, &Trace::parse("1 doca_a DOCA_SUCCESS"))[0].contains("FULL"));
-        assert!(lost(&page, &Trace::parse("1 doca_a DOCA_ERROR_FULL"))[0].contains("succeed"));
+        let trace = |text: &str| Trace::parse(text.as_bytes()).unwrap();
+        assert!(lost(&page, &trace("1 doca_a DOCA_SUCCESS\n1 doca_a DOCA_ERROR_FULL")).is_empty());
+        assert!(lost(&page, &trace("1 doca_a DOCA_SUCCESS"))[0].contains("FULL"));
+        assert!(lost(&page, &trace("1 doca_a DOCA_ERROR_FULL"))[0].contains("succeed"));
     }
 }

@@ -1,6 +1,7 @@
 //! What a run of the suite saw: the lines that the simulator writes to the file in `DOCA_SIM_TRACE`.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::io::{self, BufRead};
 
 const SUCCESS: &str = "DOCA_SUCCESS";
 
@@ -11,15 +12,30 @@ pub(crate) struct Trace {
 }
 
 impl Trace {
-    /// Reads `pid name RESULT` lines. A process that was killed may have left half a line.
-    pub(crate) fn parse(text: &str) -> Trace {
+    /// Reads `pid name RESULT` lines, of which there are tens of millions. A process that was killed may have left half a
+    /// line.
+    pub(crate) fn parse(mut text: impl BufRead) -> io::Result<Trace> {
         let mut trace = Trace::default();
-        for line in text.lines() {
-            if let [_pid, name, result] = line.split(' ').collect::<Vec<_>>()[..] {
-                trace.results.entry(name.to_owned()).or_default().insert(result.to_owned());
+        let mut line = Vec::new();
+        while text.read_until(b'\n', &mut line)? > 0 {
+            let words = String::from_utf8_lossy(&line);
+            let mut words = words.trim_end_matches('\n').split(' ');
+            if let (Some(_pid), Some(name), Some(result), None) =
+                (words.next(), words.next(), words.next(), words.next())
+            {
+                trace.note(name, result);
             }
+            line.clear();
         }
-        trace
+        Ok(trace)
+    }
+
+    fn note(&mut self, name: &str, result: &str) {
+        match self.results.get_mut(name) {
+            Some(results) if results.contains(result) => {}
+            Some(results) => _ = results.insert(result.to_owned()),
+            None => _ = self.results.insert(name.to_owned(), BTreeSet::from([result.to_owned()])),
+        }
     }
 
     /// Whether a call did what it is for; functions without a result need only be called.
@@ -43,8 +59,8 @@ mod tests {
 
     #[test]
     fn results_of_all_processes_count() {
-        let trace =
-            Trace::parse("1 doca_a DOCA_ERROR_AGAIN\n2 doca_a DOCA_SUCCESS\n1 doca_v -\n1 doca_b DOCA_ER");
+        let text = "1 doca_a DOCA_ERROR_AGAIN\n2 doca_a DOCA_SUCCESS\n1 doca_v -\n1 doca_b DOCA_ER";
+        let trace = Trace::parse(text.as_bytes()).unwrap();
         assert!(trace.succeeded("doca_a") && trace.succeeded("doca_v"));
         assert!(trace.failed("doca_a", "AGAIN") && !trace.failed("doca_a", "FULL"));
         assert!(!trace.succeeded("doca_b") && !trace.failed("doca_b", "AGAIN"));
