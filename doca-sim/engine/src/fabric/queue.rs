@@ -728,7 +728,8 @@ fn transfer(from: &mut Stream<'_>, into: &mut Stream<'_>, length: u64) -> Result
     Ok(())
 }
 
-/// After the owner has posted a receive: serves the peers that wait for one.
+/// After the owner has posted a receive: serves the peers that wait for one, each time from another on, or those with high
+/// numbers would wait as long as others have something to send.
 pub fn serve_waiting(
     own: &ContextView,
     mut peer: impl FnMut(u32) -> Option<(std::sync::Arc<ContextView>, u32)>,
@@ -737,7 +738,8 @@ pub fn serve_waiting(
     if !first {
         return;
     }
-    for link in context::set_bits(own.waiting(), 0) {
+    let start = own.receive_cursors().1.load(SeqCst) % (own.waiting().len() as u64 * 64);
+    for link in context::set_bits(own.waiting(), start as u32) {
         if context::clear_bit(own.waiting(), link)
             && let Some((sender, index)) = peer(link)
         {
