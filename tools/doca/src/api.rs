@@ -125,6 +125,6 @@ mod tests {
     #[test]
     fn each_row_of_the_coverage_has_its_rust_cell() {
         assert_eq!(rust("doca_pe_progress"), "`doca_common::ProgressEngine::progress`");
-        assert!(rust("doca_comch_client_create").starts_with("none"));
+        assert!(rust("doca_flow_init").starts_with("none"));
     }
 }
