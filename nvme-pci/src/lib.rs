@@ -14,9 +14,11 @@
 //! These wrappers are not in this crate, which has run on the simulated disk only.
 //!
 //! ```no_run
-//! # fn bar() -> std::sync::Arc<dyn nvme_pci::Bar> { unimplemented!() }
-//! # fn mapper() -> std::sync::Arc<dyn nvme_pci::Mapper> { unimplemented!() }
-//! let mut driver = nvme_pci::Driver::open(bar(), mapper())?;
+//! # fn example(
+//! #     bar: std::sync::Arc<dyn nvme_pci::Bar>,
+//! #     mapper: std::sync::Arc<dyn nvme_pci::Mapper>,
+//! # ) -> Result<(), nvme_pci::Error> {
+//! let mut driver = nvme_pci::Driver::open(bar, mapper)?;
 //! for (nsid, namespace) in driver.namespaces()? {
 //!     println!("namespace {nsid}: {} blocks", namespace.nsze);
 //! }
@@ -24,7 +26,8 @@
 //! let mut queue = driver.io_queue(32)?;          // for our own commands
 //! queue.flush(1)?;
 //! driver.delete_queue(lent)?;
-//! # Ok::<(), nvme_pci::Error>(())
+//! # Ok(())
+//! # }
 //! ```
 #![deny(unsafe_code)]
 

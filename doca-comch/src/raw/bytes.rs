@@ -28,9 +28,9 @@ impl Bytes {
     pub(crate) unsafe fn fill(&self, index: usize, parts: &[&[u8]]) -> (*const u8, usize) {
         let begin = index * self.size;
         assert!(begin + self.size <= self.start.len());
-        let mut len = 0;
         // SAFETY: the buffer lies inside the allocation, as was checked.
         let buffer = unsafe { self.start.cast::<u8>().add(begin) };
+        let mut len = 0;
         for part in parts {
             assert!(part.len() <= self.size - len);
             // SAFETY: inside the buffer, which nobody else uses, as the caller says; the part is another allocation.

@@ -129,6 +129,7 @@ impl Program {
     fn new() -> Self {
         let turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
         let mut config = Box::new(b'c');
+        // SAFETY: the name is a C string, and the box, to which callbacks are given this pointer, lives as long as the parser.
         assert_eq!(unsafe { sim_doca_argp_init(c"program".as_ptr(), (&raw mut *config).cast()) }, SUCCESS);
         calls();
         Program { config, _turn: turn }
@@ -144,6 +145,7 @@ impl Program {
             (c"cm", c"use-cm", BOOLEAN),
         ] {
             assert_eq!(
+                // SAFETY: made by this library just now, and registered once.
                 unsafe { sim_doca_argp_register_param(param(Some(short), Some(long), kind)) },
                 SUCCESS
             );
@@ -153,6 +155,7 @@ impl Program {
 
     fn add(&self, params: &[Ptr]) {
         for param in params {
+            // SAFETY: tests give what `param` made, each once.
             assert_eq!(unsafe { sim_doca_argp_register_param(*param) }, SUCCESS);
         }
     }
@@ -165,6 +168,7 @@ impl Program {
 
 impl Drop for Program {
     fn drop(&mut self) {
+        // SAFETY: initialized by `new`, and not used after this.
         unsafe { sim_doca_argp_destroy() };
     }
 }
@@ -173,6 +177,7 @@ fn start(words: &[&str]) -> u32 {
     let words: Vec<_> =
         std::iter::once(&"/usr/bin/program").chain(words).map(|word| CString::new(*word).unwrap()).collect();
     let words: Vec<_> = words.iter().map(|word| word.as_ptr()).collect();
+    // SAFETY: as many C strings as are named, which outlive the call.
     unsafe { sim_doca_argp_start(words.len() as c_int, words.as_ptr()) }
 }
 
@@ -184,6 +189,7 @@ fn param(short: Option<&CStr>, long: Option<&CStr>, kind: u32) -> Ptr {
         OBJECT => on_object,
         _ => on_string,
     };
+    // SAFETY: the parameter is made here and not registered yet; the names are C strings, which are copied.
     unsafe {
         assert_eq!(sim_doca_argp_param_create(&mut param), SUCCESS);
         sim_doca_argp_param_set_short_name(param, short.map_or(null(), CStr::as_ptr));
@@ -198,6 +204,7 @@ fn param(short: Option<&CStr>, long: Option<&CStr>, kind: u32) -> Ptr {
 
 fn command(name: &CStr) -> Ptr {
     let mut cmd = null_mut();
+    // SAFETY: the command is made here and not registered yet; the names are C strings, which are copied.
     unsafe {
         assert_eq!(sim_doca_argp_cmd_create(&mut cmd), SUCCESS);
         sim_doca_argp_cmd_set_name(cmd, name.as_ptr());
@@ -254,6 +261,7 @@ fn words_become_typed_values_in_their_order() {
 fn bytes_that_are_no_text_reach_a_string_flag_unchanged() {
     let _program = Program::ordinary();
     let words = [c"program".as_ptr(), c"-ld".as_ptr(), c"/\xff".as_ptr()];
+    // SAFETY: three C strings, which outlive the call.
     assert_eq!(unsafe { sim_doca_argp_start(3, words.as_ptr()) }, SUCCESS);
     assert_eq!(calls(), ["c=/\u{fffd}"]);
 }
@@ -274,6 +282,7 @@ fn mandatory_repeated_and_singular_flags() {
             param(Some(c"r"), None, INT),
             param(None, Some(c"list"), BOOLEAN),
         );
+        // SAFETY: all of them were made just now; each is registered once, after it is set up.
         unsafe {
             sim_doca_argp_param_set_mandatory(mandatory);
             sim_doca_argp_param_set_multiplicity(repeated);
@@ -304,6 +313,7 @@ fn commands_have_flags_of_their_own_and_inherit_some() {
         let (outer, inherited, enabled) =
             (param(Some(c"o"), None, INT), param(Some(c"i"), None, STRING), param(Some(c"e"), None, STRING));
         let (set, get, deep) = (command(c"set"), command(c"get"), command(c"deep"));
+        // SAFETY: all of them were made just now; each is registered once, after it is set up.
         unsafe {
             sim_doca_argp_param_set_inherited(inherited);
             sim_doca_argp_param_set_mandatory(enabled);
@@ -365,6 +375,7 @@ fn a_file_holds_the_same_flags() {
         std::fs::write(&file, text).unwrap();
         let program = Program::ordinary();
         let (many, only_line) = (param(None, Some(c"many"), INT), param(None, Some(c"only-line"), STRING));
+        // SAFETY: all of them were made just now; each is registered once, after it is set up.
         unsafe {
             sim_doca_argp_param_set_multiplicity(many);
             sim_doca_argp_param_set_cli_only(only_line);
