@@ -9,7 +9,7 @@ use std::os::unix::net::{UnixListener, UnixStream};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
-use support::pair::{Place, SOON, echo, pattern};
+use support::pair::{Place, SOON, echo, eventually, gone, pattern};
 
 /// Sends and reads at once; the bytes that came back.
 fn exchange(mut stream: UnixStream, sent: &[u8]) -> std::io::Result<Vec<u8>> {
@@ -72,11 +72,9 @@ fn five_hundred_and_twelve_clients_each_with_their_own_bytes() {
         assert_eq!((&metrics["ring_bytes"], &metrics["ring_memory"]), (&0.into(), &0.into()), "{metrics}");
     }
     // Of the admin socket's clients the last ones may still be there.
-    let until = Instant::now() + SOON;
-    while dpu.descriptors() > before[0] || host.descriptors() > before[1] {
-        assert!(Instant::now() < until, "{} {} {before:?}", dpu.descriptors(), host.descriptors());
-        thread::sleep(Duration::from_millis(5));
-    }
+    eventually("no descriptor is left", || {
+        (dpu.descriptors() <= before[0] && host.descriptors() <= before[1]).then_some(())
+    });
 }
 
 #[test]
@@ -96,11 +94,7 @@ fn a_client_that_does_not_read_stops_nobody_and_takes_no_more_than_its_window() 
             }
         });
         // It has come to a stop when a window is full in both relays.
-        let until = Instant::now() + SOON;
-        while place.ask(&place.client_path(), "metrics")["ring_bytes"] != 65536 {
-            assert!(Instant::now() < until);
-            thread::sleep(Duration::from_millis(5));
-        }
+        place.wait_for_metric(&place.client_path(), "ring_bytes", 65536);
         let memory = [dpu.memory(), host.memory()];
         let busy: Vec<_> = (0..511).map(|_| place.client()).collect();
         thread::scope(|scope| {
@@ -339,11 +333,7 @@ fn sigterm_drains_and_a_second_one_cuts() {
     client.write_all(b"a").unwrap();
     client.read_exact(&mut [0]).unwrap();
     host.terminate();
-    let until = Instant::now() + SOON;
-    while place.client_path().exists() {
-        assert!(Instant::now() < until, "the socket stays");
-        thread::sleep(Duration::from_millis(2));
-    }
+    gone(&place.client_path());
     client.write_all(b"b").unwrap();
     client.read_exact(&mut [0]).unwrap();
     drop(client);
@@ -353,10 +343,7 @@ fn sigterm_drains_and_a_second_one_cuts() {
     client.write_all(b"a").unwrap();
     client.read_exact(&mut [0]).unwrap();
     host.terminate();
-    while place.client_path().exists() {
-        assert!(Instant::now() < until, "the socket stays");
-        thread::sleep(Duration::from_millis(2));
-    }
+    gone(&place.client_path());
     host.terminate();
     assert_eq!(host.status(), Some(7));
     ends(&mut client);

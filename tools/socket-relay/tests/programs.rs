@@ -10,7 +10,7 @@ use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::Mutex;
-use support::pair::{Place, Process, connect};
+use support::pair::{Place, Process, connect, eventually};
 
 /// Finds programs, or installs the packages that have them.
 fn provide(programs: &[&str], packages: &[&str]) -> Option<Vec<PathBuf>> {
@@ -203,17 +203,11 @@ fn postgresql_and_pgbench() {
         run(Command::new(program).arg("-h").arg(dir).args(["-U", "bench"]).args(args))
     };
     // It may still be starting.
-    let until = std::time::Instant::now() + support::pair::SOON;
-    while !Command::new(psql)
-        .arg("-h")
-        .arg(&far)
-        .args(["-U", "bench", "-c", "select 1", "postgres"])
-        .output()
-        .is_ok_and(|output| output.status.success())
-    {
-        assert!(std::time::Instant::now() < until, "PostgreSQL does not start");
-        std::thread::sleep(std::time::Duration::from_millis(50));
-    }
+    eventually("PostgreSQL answers", || {
+        let mut ask = Command::new(psql);
+        ask.arg("-h").arg(&far).args(["-U", "bench", "-c", "select 1", "postgres"]);
+        ask.output().is_ok_and(|output| output.status.success()).then_some(())
+    });
     with(pgbench, &near, &["-i", "-s", "1", "-q", "postgres"]);
     let said = with(pgbench, &near, &["-c", "20", "-j", "2", "-t", "50", "postgres"]);
     assert!(said.contains("1000/1000"), "{said}");

@@ -11,7 +11,7 @@ use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::PathBuf;
 use std::thread;
 use std::time::{Duration, Instant};
-use support::pair::{echo, pattern};
+use support::pair::{connect, echo, gone, pattern};
 use support::pipe::Running;
 
 const SOON: Duration = Duration::from_secs(20);
@@ -48,18 +48,7 @@ impl Place {
 
     /// Connects as soon as there is somebody.
     fn client(&self) -> UnixStream {
-        let until = Instant::now() + SOON;
-        loop {
-            match UnixStream::connect(self.path("client.sock")) {
-                Ok(stream) => {
-                    stream.set_read_timeout(Some(SOON)).unwrap();
-                    stream.set_write_timeout(Some(SOON)).unwrap();
-                    return stream;
-                }
-                Err(error) => assert!(Instant::now() < until, "{error}"),
-            }
-            thread::sleep(Duration::from_millis(2));
-        }
+        connect(&self.path("client.sock"))
     }
 }
 
@@ -203,11 +192,7 @@ fn a_lost_session_ends_all_streams_and_the_socket_and_comes_back() {
     let mut rest = Vec::<u8>::new();
     _ = client.read_to_end(&mut rest);
     assert!(rest.is_empty());
-    let until = Instant::now() + SOON;
-    while place.path("client.sock").exists() {
-        assert!(Instant::now() < until, "the socket stays without a session");
-        thread::sleep(Duration::from_millis(2));
-    }
+    gone(&place.path("client.sock"));
     let _dpu = place.relay(Role::Dpu, |_| {});
     let mut client = place.client();
     client.write_all(b"y").unwrap();
@@ -224,11 +209,7 @@ fn a_drain_serves_those_who_are_there_and_nobody_else() {
     client.write_all(b"a").unwrap();
     client.read_exact(&mut [0]).unwrap();
     host.handle.drain();
-    let until = Instant::now() + SOON;
-    while place.path("client.sock").exists() {
-        assert!(Instant::now() < until, "the socket stays");
-        thread::sleep(Duration::from_millis(2));
-    }
+    gone(&place.path("client.sock"));
     let sent = pattern(5, 500_000);
     let copy = sent.clone();
     let mut writer = client.try_clone().unwrap();

@@ -11,6 +11,24 @@ use std::time::{Duration, Instant};
 
 pub const SOON: Duration = Duration::from_secs(60);
 
+/// Looks again and again until there is an answer: files, descriptors and numbers of other processes tell nobody that they
+/// have changed.
+pub fn eventually<R>(what: &str, mut look: impl FnMut() -> Option<R>) -> R {
+    let until = Instant::now() + SOON;
+    loop {
+        if let Some(found) = look() {
+            return found;
+        }
+        assert!(Instant::now() < until, "not in time: {what}");
+        thread::sleep(Duration::from_millis(2));
+    }
+}
+
+/// Waits until a file is there no more.
+pub fn gone(path: &Path) {
+    eventually(&format!("{} goes", path.display()), || (!path.exists()).then_some(()));
+}
+
 /// Devices of the simulator's default topology.
 pub const HOST_DEVICE: &str = "0000:3b:00.0";
 pub const DPU_DEVICE: &str = "0000:03:00.0";
@@ -86,31 +104,18 @@ impl Place {
 
     /// Waits until a number of a relay's metrics is what it should be.
     pub fn wait_for_metric(&self, socket: &Path, name: &str, wanted: u64) {
-        let until = Instant::now() + SOON;
-        loop {
-            let metrics = self.ask(socket, "metrics");
-            if metrics[name] == wanted {
-                return;
-            }
-            assert!(Instant::now() < until, "{name} does not become {wanted}: {metrics}");
-            thread::sleep(Duration::from_millis(5));
-        }
+        eventually(&format!("{name} is {wanted}"), || {
+            (self.ask(socket, "metrics")[name] == wanted).then_some(())
+        });
     }
 }
 
 pub fn connect(path: &Path) -> UnixStream {
-    let until = Instant::now() + SOON;
-    loop {
-        match UnixStream::connect(path) {
-            Ok(stream) => {
-                stream.set_read_timeout(Some(SOON)).unwrap();
-                stream.set_write_timeout(Some(SOON)).unwrap();
-                return stream;
-            }
-            Err(error) => assert!(Instant::now() < until, "{}: {error}", path.display()),
-        }
-        thread::sleep(Duration::from_millis(2));
-    }
+    let stream =
+        eventually(&format!("somebody listens on {}", path.display()), || UnixStream::connect(path).ok());
+    stream.set_read_timeout(Some(SOON)).unwrap();
+    stream.set_write_timeout(Some(SOON)).unwrap();
+    stream
 }
 
 /// A process that ends with its owner.
@@ -148,14 +153,7 @@ impl Process {
 
     /// Its exit status, once it ends.
     pub fn status(&mut self) -> Option<i32> {
-        let until = Instant::now() + SOON;
-        loop {
-            if let Some(status) = self.child.try_wait().unwrap() {
-                return status.code();
-            }
-            assert!(Instant::now() < until, "it does not end:\n{}", self.log());
-            thread::sleep(Duration::from_millis(5));
-        }
+        eventually("the process ends", || self.child.try_wait().unwrap()).code()
     }
 
     /// Memory that is its own, in KiB.
