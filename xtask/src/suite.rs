@@ -34,10 +34,12 @@ pub(crate) fn run() -> Result {
     Ok(())
 }
 
+/// Every test binary, also after a failure: one run tells of all that is wrong.
 fn cargo_test(sdk: &Sdk) -> Result {
     process::run(sdk.cargo().current_dir(place::root()).args([
         "test",
         "--workspace",
+        "--no-fail-fast",
         "--features",
         "rdma,sta,comch",
     ]))

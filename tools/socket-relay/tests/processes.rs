@@ -55,6 +55,10 @@ fn five_hundred_and_twelve_clients_each_with_their_own_bytes() {
     place.wait_for_metric(&place.client_path(), "active", 0);
     let before = [dpu.descriptors(), host.descriptors()];
     let clients: Vec<_> = (0..512).map(|_| place.client()).collect();
+    // None begins before the last is in: a connected socket may still wait to be accepted.
+    for socket in [place.client_path(), place.server_path()] {
+        place.wait_for_metric(&socket, "active", 512);
+    }
     thread::scope(|scope| {
         for (seed, stream) in clients.into_iter().enumerate() {
             let client = move || {
