@@ -86,11 +86,21 @@ impl SharedBuffer {
 
     /// Copies bytes in from the start, as many as fit into the capacity; returns how many. They become the data.
     pub fn write(&mut self, from: &[u8]) -> usize {
-        let len = from.len().min(self.capacity());
-        // SAFETY: the piece owns the range and has `len` bytes; the exclusive reference keeps other threads off.
-        unsafe { copy_in(&from[..len], self.start()) };
-        self.set_len(len);
-        len
+        self.write_parts(&[from])
+    }
+
+    /// As [`write`](Self::write), of bytes in parts that follow each other.
+    pub fn write_parts(&mut self, parts: &[&[u8]]) -> usize {
+        let mut done = 0;
+        for part in parts {
+            let len = part.len().min(self.capacity() - done);
+            // SAFETY: the piece owns the range and has `done + len` bytes; the exclusive reference keeps other threads
+            // off.
+            unsafe { copy_in(&part[..len], self.start().add(done)) };
+            done += len;
+        }
+        self.set_len(done);
+        done
     }
 }
 

@@ -40,6 +40,12 @@ impl Features {
         Features(self.0 | other.0)
     }
 
+    /// These, but not those.
+    #[must_use]
+    pub const fn without(self, other: Features) -> Features {
+        Features(self.0 & !other.0)
+    }
+
     /// What both have.
     #[must_use]
     pub const fn common(self, other: Features) -> Features {
@@ -176,6 +182,24 @@ pub struct Bytes {
     pub local_out: u64,
 }
 
+/// What a side says of its receiving end of the fast path.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum FastNote {
+    /// Messages can be sent to it.
+    Ready {
+        /// Number of its consumer, never 0.
+        consumer: u32,
+        /// Bytes of the longest message, more than [`HEADER`].
+        room: u32,
+        /// Messages that may be sent before the first credit, never 0.
+        messages: u32,
+    },
+    /// It has none: bytes of streams go over the control path.
+    None,
+    /// So many messages may be sent, counted from the first.
+    Credit(u64),
+}
+
 /// One message.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Frame<'a> {
@@ -266,6 +290,8 @@ pub enum Frame<'a> {
         /// What the relay has moved.
         bytes: Bytes,
     },
+    /// What concerns the fast path, where it was agreed on.
+    Fast(FastNote),
 }
 
 /// What is wrong with a message.
@@ -324,6 +350,8 @@ mod code {
     pub(super) const GOAWAY: u8 = 11;
     pub(super) const PROBE: u8 = 12;
     pub(super) const PROBE_RESULT: u8 = 13;
+    pub(super) const FAST: u8 = 14;
+    pub(super) const FAST_CREDIT: u8 = 15;
 }
 
 /// The one flag of RESET and CREDIT.
@@ -391,6 +419,13 @@ impl<'a> Frame<'a> {
                     out.extend_from_slice(&count.to_le_bytes());
                 }
             }
+            Frame::Fast(FastNote::Credit(upto)) => head(code::FAST_CREDIT, 0, 0, upto),
+            Frame::Fast(FastNote::None) => head(code::FAST, 0, 0, 0),
+            Frame::Fast(FastNote::Ready { consumer, room, messages }) => {
+                head(code::FAST, 0, 0, u64::from(consumer));
+                out.extend_from_slice(&room.to_le_bytes());
+                out.extend_from_slice(&messages.to_le_bytes());
+            }
         }
     }
 
@@ -415,7 +450,7 @@ impl<'a> Frame<'a> {
         }
         let of_session = match kind {
             code::OPEN..=code::CREDIT => false,
-            code::HELLO..=code::PROBE_RESULT => true,
+            code::HELLO..=code::FAST_CREDIT => true,
             other => return Err(Malformed::Type(other)),
         };
         if of_session != (stream == 0) {
@@ -469,6 +504,16 @@ impl<'a> Frame<'a> {
                 };
                 Frame::Probe { nonce: value, kind }
             }
+            code::FAST if value == 0 => Frame::Fast(FastNote::None),
+            code::FAST => {
+                let consumer = u32::try_from(value).map_err(|_| Malformed::Value(value))?;
+                let (room, messages) = (rest.u32()?, rest.u32()?);
+                if room as usize <= HEADER || messages == 0 {
+                    return Err(Malformed::Value(u64::from(room.min(messages))));
+                }
+                Frame::Fast(FastNote::Ready { consumer, room, messages })
+            }
+            code::FAST_CREDIT => Frame::Fast(FastNote::Credit(value)),
             _ => {
                 if payload.len() != 4 + COUNTERS {
                     return Err(Malformed::Length(payload.len()));

@@ -2,7 +2,7 @@
 
 use crate::fault::Fault;
 use crate::mux::Role;
-use crate::settings::{ListenWhen, ProbeApp, Settings};
+use crate::settings::{ListenWhen, ProbeApp, Settings, UseFastPath};
 use crate::smoke;
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -142,6 +142,13 @@ const OURS: &[Flag] = &[
         None,
         Kind::Number,
         "milliseconds of silence until the other side counts as dead; default 5000",
+    ),
+    flag(
+        "fast-path",
+        None,
+        Kind::Text,
+        "auto (default): bytes go over Comch's producers and consumers where both sides can; off; require: no session \
+         without",
     ),
     flag(
         "probe-app",
@@ -369,6 +376,11 @@ impl Take for Values {
             conn_retry: u32::try_from(retry).ok(),
             heartbeat: millis("heartbeat", defaults.heartbeat)?,
             dead_after: millis("dead-after", defaults.dead_after)?,
+            fast_path: self.choice(
+                "fast-path",
+                &[("auto", UseFastPath::Auto), ("off", UseFastPath::Off), ("require", UseFastPath::Require)],
+                defaults.fast_path,
+            )?,
             probe_app: self.choice(
                 "probe-app",
                 &[("start", ProbeApp::Start), ("periodic", ProbeApp::Periodic), ("off", ProbeApp::Off)],

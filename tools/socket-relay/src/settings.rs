@@ -25,6 +25,17 @@ pub enum ProbeApp {
     Off,
 }
 
+/// Whether bytes of streams go over the fast path.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum UseFastPath {
+    /// Where both sides can.
+    Auto,
+    /// Never.
+    Off,
+    /// There is no session without.
+    Require,
+}
+
 /// What a relay is told. [`Settings::new`] has the defaults of the command line.
 #[derive(Clone, Debug)]
 pub struct Settings {
@@ -50,6 +61,8 @@ pub struct Settings {
     pub heartbeat: Duration,
     /// Silence after which it counts as dead.
     pub dead_after: Duration,
+    /// Whether bytes of streams go over the fast path.
+    pub fast_path: UseFastPath,
     /// Whether the application is tried.
     pub probe_app: ProbeApp,
     /// The published limits of NVIDIA's relay: 512 clients, only the host's side ends a connection, and its FIN ends
@@ -85,6 +98,7 @@ impl Settings {
             conn_retry: None,
             heartbeat: Duration::from_secs(1),
             dead_after: Duration::from_secs(5),
+            fast_path: UseFastPath::Auto,
             probe_app: ProbeApp::Start,
             strict_nvidia: false,
             hold: false,

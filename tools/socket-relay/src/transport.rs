@@ -1,9 +1,10 @@
 //! What carries the frames between two relays.
 
 use crate::fault::Fault;
-use crate::frame::Features;
+use crate::frame::{FastNote, Features};
 use crate::mux::Role;
 use std::os::fd::BorrowedFd;
+use std::time::Duration;
 
 /// Which messages must not wait for which.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -12,6 +13,41 @@ pub enum Lane {
     Control,
     /// Bytes of streams.
     Data,
+    /// Bytes of streams over the fast path: no order is kept towards the messages of the other two.
+    Fast,
+}
+
+/// How far one direction of the fast path is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, serde::Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum FastState {
+    /// There is none, or it was given up.
+    #[default]
+    Off,
+    /// It is being set up.
+    Starting,
+    /// It carries bytes.
+    On,
+}
+
+impl FastState {
+    /// A word for people.
+    pub const fn text(self) -> &'static str {
+        match self {
+            FastState::Off => "off",
+            FastState::Starting => "not in time",
+            FastState::On => "on",
+        }
+    }
+}
+
+/// Both directions of the fast path.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, serde::Serialize)]
+pub struct FastStates {
+    /// To the peer.
+    pub outgoing: FastState,
+    /// From the peer.
+    pub incoming: FastState,
 }
 
 /// What happened to the link.
@@ -21,6 +57,8 @@ pub enum LinkEvent<'a> {
     Up,
     /// A message came. It is gone when the closure returns.
     Message(&'a [u8]),
+    /// One came over the fast path. It is gone when the closure returns, too.
+    Bulk(&'a [u8]),
     /// The peer is gone, or could not be reached, and why.
     Down(String),
     /// DPU: another client has connected while there is a session. Answer with [`Transport::settle`].
@@ -68,7 +106,7 @@ pub trait Transport {
     /// nothing more until the next call. Whether anything happened.
     fn progress(&mut self, most: usize, sink: &mut dyn FnMut(LinkEvent<'_>)) -> bool;
 
-    /// Sends one message made of two parts.
+    /// Sends one message made of two parts, no longer together than its lane allows.
     ///
     /// # Errors
     /// It was not taken.
@@ -76,6 +114,32 @@ pub trait Transport {
 
     /// How many messages of a lane would be taken now.
     fn room(&self, lane: Lane) -> usize;
+
+    /// Bytes of the longest message of the fast lane.
+    fn longest_fast(&self) -> usize {
+        0
+    }
+
+    /// Begins to set up the fast path, if [`LinkLimits::features`] offers it and both sides have agreed.
+    fn open_fast(&mut self) {}
+
+    /// How far it is.
+    fn fast(&self) -> FastStates {
+        FastStates::default()
+    }
+
+    /// What the other side is to be told of it next, in a message of the control lane.
+    fn next_fast_note(&mut self) -> Option<FastNote> {
+        None
+    }
+
+    /// What the other side has told of it.
+    ///
+    /// # Errors
+    /// What cannot be so.
+    fn fast_note(&mut self, note: FastNote) -> Result<(), String> {
+        Err(format!("{note:?} without a fast path"))
+    }
 
     /// How many messages the peer keeps: no more than three quarters of these may be on their way.
     fn set_peer_queue(&mut self, messages: u32);
@@ -98,8 +162,8 @@ pub trait Transport {
     /// Readable when [`Transport::progress`] has something to do, after [`Transport::arm`].
     fn descriptor(&self) -> BorrowedFd<'_>;
 
-    /// Prepares for sleep. `false`: there is something to do already.
-    fn arm(&mut self) -> bool;
+    /// Prepares for sleep: how long at most, zero where there is something to do already.
+    fn arm(&mut self) -> Duration;
 
     /// Device and service, for status and logs.
     fn describe(&self) -> String;

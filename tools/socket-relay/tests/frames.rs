@@ -1,7 +1,7 @@
 //! Whatever bytes come, the decoder answers: a frame that means the same when written again, or what is wrong.
 
 use socket_relay::frame::{
-    Bytes, Features, Frame, HEADER, Hello, Identity, Limits, Malformed, ProbeKind, Reason,
+    Bytes, FastNote, Features, Frame, HEADER, Hello, Identity, Limits, Malformed, ProbeKind, Reason,
 };
 
 fn limits() -> Limits {
@@ -29,6 +29,9 @@ fn all() -> Vec<Frame<'static>> {
         Frame::Probe { nonce: 3, kind: ProbeKind::Application },
         Frame::Probe { nonce: 3, kind: ProbeKind::Relay },
         Frame::ProbeResult { nonce: 3, errno: 111, bytes },
+        Frame::Fast(FastNote::Ready { consumer: 1, room: 65600, messages: 64 }),
+        Frame::Fast(FastNote::None),
+        Frame::Fast(FastNote::Credit(u64::MAX)),
     ]
 }
 
@@ -62,11 +65,19 @@ fn each_fault_has_its_name() {
     let ping = Frame::Ping(1);
     let data = Frame::Data { stream: 1, offset: 0, bytes: b"x" };
     let reset = Frame::Reset { stream: 1, reason: Reason::Limit, after_fin: false, text: "ab" };
+    let fast = Frame::Fast(FastNote::Ready { consumer: 1, room: 65536 + 16, messages: 64 });
     let cases = [
         (vec![], Malformed::Short(0)),
         (vec![9; 15], Malformed::Short(15)),
         (with(0, 0, &ping), Malformed::Type(0)),
-        (with(0, 14, &ping), Malformed::Type(14)),
+        (with(0, 16, &ping), Malformed::Type(16)),
+        (with(0, 14, &ping), Malformed::Length(0)),
+        (with(12, 1, &fast), Malformed::Value(1 << 32 | 1)),
+        (with(HEADER + 2, 0, &fast), Malformed::Value(16)),
+        (with(HEADER + 4, 0, &fast), Malformed::Value(0)),
+        ([encoded(&fast), vec![0]].concat(), Malformed::Length(9)),
+        ([encoded(&Frame::Fast(FastNote::None)), vec![0]].concat(), Malformed::Length(1)),
+        (with(4, 1, &Frame::Fast(FastNote::Credit(9))), Malformed::Stream(1)),
         (with(1, 1, &ping), Malformed::Flags(1)),
         (with(1, 2, &reset), Malformed::Flags(2)),
         (with(2, 1, &ping), Malformed::Reserved(1)),
@@ -126,7 +137,7 @@ fn random_bytes_are_frames_or_refused() {
         let mut message: Vec<u8> = (0..dice.roll(120)).map(|_| dice.roll(256) as u8).collect();
         // A quarter with a plausible header, or hardly any would get past it.
         if dice.roll(4) == 0 && message.len() >= HEADER {
-            message[0] = dice.roll(15) as u8;
+            message[0] = dice.roll(17) as u8;
             message[1] = 0;
             message[2..8].fill(0);
             message[4] = dice.roll(2) as u8;

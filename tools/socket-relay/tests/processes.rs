@@ -46,12 +46,38 @@ fn ends(stream: &mut UnixStream) {
     }
 }
 
-#[test]
-fn five_hundred_and_twelve_clients_each_with_their_own_bytes() {
-    let place = Place::new();
+/// Each of these once over the control path and once over the fast path.
+macro_rules! over_both_paths {
+    ($($test:ident,)*) => {
+        mod control_path {
+            $(#[test]
+            fn $test() {
+                super::$test(&super::Place::with_fast_path("off"));
+            })*
+        }
+
+        mod fast_path {
+            $(#[test]
+            fn $test() {
+                super::$test(&super::Place::with_fast_path("require"));
+            })*
+        }
+    };
+}
+
+over_both_paths! {
+    five_hundred_and_twelve_clients_each_with_their_own_bytes,
+    a_client_that_does_not_read_stops_nobody_and_takes_no_more_than_its_window,
+    whoever_is_killed_its_clients_see_an_end_and_a_restart_works,
+    an_application_that_is_killed_ends_its_clients_and_its_next_life_serves,
+    held_until_the_smoke_test_has_passed,
+    sigterm_drains_and_a_second_one_cuts,
+}
+
+fn five_hundred_and_twelve_clients_each_with_their_own_bytes(place: &Place) {
     echo(UnixListener::bind(place.server_path()).unwrap());
     let [dpu, host] = place.pair();
-    works(&place);
+    works(place);
     place.wait_for_metric(&place.client_path(), "active", 0);
     let before = [dpu.descriptors(), host.descriptors()];
     let clients: Vec<_> = (0..512).map(|_| place.client()).collect();
@@ -75,15 +101,14 @@ fn five_hundred_and_twelve_clients_each_with_their_own_bytes() {
         assert_eq!(metrics["peak"], 512, "{metrics}");
         assert_eq!((&metrics["ring_bytes"], &metrics["ring_memory"]), (&0.into(), &0.into()), "{metrics}");
     }
+    place.check_path();
     // Of the admin socket's clients the last ones may still be there.
     eventually("no descriptor is left", || {
         (dpu.descriptors() <= before[0] && host.descriptors() <= before[1]).then_some(())
     });
 }
 
-#[test]
-fn a_client_that_does_not_read_stops_nobody_and_takes_no_more_than_its_window() {
-    let place = Place::new();
+fn a_client_that_does_not_read_stops_nobody_and_takes_no_more_than_its_window(place: &Place) {
     echo(UnixListener::bind(place.server_path()).unwrap());
     let [dpu, host] = place.pair();
     // It sends until nothing fits any more, and reads nothing of what comes back.
@@ -127,9 +152,7 @@ fn a_client_that_does_not_read_stops_nobody_and_takes_no_more_than_its_window() 
     assert!(sent.load(Ordering::Relaxed) >= 300_000);
 }
 
-#[test]
-fn whoever_is_killed_its_clients_see_an_end_and_a_restart_works() {
-    let place = Place::new();
+fn whoever_is_killed_its_clients_see_an_end_and_a_restart_works(place: &Place) {
     echo(UnixListener::bind(place.server_path()).unwrap());
     let [mut dpu, mut host] = place.pair();
     for round in 0..6 {
@@ -147,19 +170,17 @@ fn whoever_is_killed_its_clients_see_an_end_and_a_restart_works() {
             dpu = place.dpu(&["--probe-app", "off"]);
         }
         flow.join().unwrap();
-        works(&place);
+        works(place);
     }
     assert!(host.log().contains("session lost"), "{}", host.log());
     place.wait_for_metric(&place.client_path(), "active", 0);
     place.wait_for_metric(&place.server_path(), "active", 0);
     // A client that is killed is one that closes: the kernel does it.
     drop(place.client());
-    works(&place);
+    works(place);
 }
 
-#[test]
-fn an_application_that_is_killed_ends_its_clients_and_its_next_life_serves() {
-    let place = Place::new();
+fn an_application_that_is_killed_ends_its_clients_and_its_next_life_serves(place: &Place) {
     let start = || {
         let mut command = place.program();
         command.args(["echo", "-s"]).arg(place.server_path());
@@ -177,7 +198,7 @@ fn an_application_that_is_killed_ends_its_clients_and_its_next_life_serves() {
         ends(&mut place.client());
         application = start();
         drop(support::pair::connect(&place.server_path()));
-        works(&place);
+        works(place);
     }
 }
 
@@ -296,9 +317,7 @@ fn flags_of_a_json_file_are_those_of_the_command_line() {
     }
 }
 
-#[test]
-fn held_until_the_smoke_test_has_passed() {
-    let place = Place::new();
+fn held_until_the_smoke_test_has_passed(place: &Place) {
     let mut command = place.program();
     command.args(["echo", "-s"]).arg(place.server_path());
     let _echo = support::pair::Process::start(&mut command, &place.path("echo.log"));
@@ -327,9 +346,7 @@ fn held_until_the_smoke_test_has_passed() {
     }
 }
 
-#[test]
-fn sigterm_drains_and_a_second_one_cuts() {
-    let place = Place::new();
+fn sigterm_drains_and_a_second_one_cuts(place: &Place) {
     echo(UnixListener::bind(place.server_path()).unwrap());
     let _dpu = place.dpu(&["--probe-app", "off"]);
     let mut host = place.host(&["--probe-app", "off"]);

@@ -5,114 +5,25 @@
 //! ([`Mux::incoming`], [`Mux::delivered`]). What happened meanwhile comes as [`Event`]s. Memory is bounded by
 //! streams times window; control frames are flags of a stream, never a queue that grows.
 
+mod event;
+mod incoming;
 mod session;
 mod stream;
 #[cfg(test)]
 mod tests;
 
+pub use event::{Broken, Event};
 pub use session::{Agreed, Role, Settings, Timing};
-pub use stream::{Receiving, Sending};
+pub use stream::{Path, Receiving, Sending, StreamStatus};
 
-use crate::frame::{Bytes, Frame, Identity, Malformed, ProbeKind, Reason, data_header};
+use crate::frame::{Bytes, FastNote, Frame, Identity, ProbeKind, Reason, data_header};
 use session::Session;
 use std::collections::{HashMap, VecDeque};
-use std::fmt;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 use stream::{Due, Gone, Stream};
 
 /// Answers to probes that wait to be sent.
 const MAX_ANSWERS: usize = 16;
-
-/// What the owner has to look at.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub enum Event {
-    /// Both sides agree; streams can be opened.
-    Up,
-    /// DPU: a client has connected; answer with [`Mux::accept`] or [`Mux::reset`].
-    Opened(u32, Identity),
-    /// Host: the application has accepted.
-    Accepted(u32),
-    /// Bytes, or the end of them, are there to be delivered.
-    Incoming(u32),
-    /// The stream may send more.
-    Credit(u32),
-    /// The peer takes no more bytes of this stream; what it sent before is still to be delivered.
-    PeerGone(u32),
-    /// The stream is no more. `None`: all bytes were delivered both ways.
-    Closed(u32, Option<(Reason, String)>),
-    /// The peer serves no new streams.
-    GoAway,
-    /// Answer with [`Mux::answer_probe`].
-    Probe(u64, ProbeKind),
-    /// The answer to [`Mux::probe`].
-    ProbeResult {
-        /// Of the probe.
-        nonce: u64,
-        /// Zero, or why the application could not be reached.
-        errno: u32,
-        /// What the peer has moved so far.
-        bytes: Bytes,
-    },
-    /// A heartbeat came back after this time.
-    RoundTrip(Duration),
-}
-
-/// Why the session cannot go on.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub enum Broken {
-    /// A message is not a frame.
-    Malformed(Malformed),
-    /// A frame says what it may not say here.
-    Protocol(String),
-    /// The peer is of another kind or version.
-    Partner(String),
-    /// Nothing came for this long.
-    Silent(Duration),
-}
-
-impl fmt::Display for Broken {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Broken::Malformed(what) => write!(f, "malformed frame: {what}"),
-            Broken::Protocol(what) => write!(f, "protocol error: {what}"),
-            Broken::Partner(what) => f.write_str(what),
-            Broken::Silent(time) => {
-                write!(f, "nothing came from the other relay for {} ms", time.as_millis())
-            }
-        }
-    }
-}
-
-impl std::error::Error for Broken {}
-
-/// A stream, as [`Mux::streams`] shows it.
-#[derive(Clone, Debug, serde::Serialize)]
-pub struct StreamStatus {
-    /// Stream.
-    pub id: u32,
-    /// The local client; on the DPU, the client on the host.
-    pub pid: u32,
-    /// Its user.
-    pub uid: u32,
-    /// How long it has been open, in milliseconds.
-    pub age_ms: u128,
-    /// Towards the peer.
-    pub sending: Sending,
-    /// From the peer.
-    pub receiving: Receiving,
-    /// Bytes read from the local socket.
-    pub bytes_sent: u64,
-    /// Bytes received from the peer.
-    pub bytes_received: u64,
-    /// Bytes that may be sent now.
-    pub credit: u64,
-    /// Bytes that the peer may send now.
-    pub peer_credit: u64,
-    /// Bytes that wait for the local socket.
-    pub ring: usize,
-    /// How long it has been without credit, in milliseconds.
-    pub stalled_ms: Option<u128>,
-}
 
 /// The state machine of one session, from the first hello to its end.
 #[derive(Debug)]
@@ -183,22 +94,7 @@ impl Mux {
 
     /// All streams, in the order of their ids.
     pub fn streams(&self, now: Instant) -> Vec<StreamStatus> {
-        let millis = |since: Instant| now.saturating_duration_since(since).as_millis();
-        let status = |(&id, stream): (&u32, &Stream)| StreamStatus {
-            id,
-            pid: stream.identity.pid,
-            uid: stream.identity.uid,
-            age_ms: millis(stream.opened),
-            sending: stream.sending,
-            receiving: stream.receiving,
-            bytes_sent: stream.sent,
-            bytes_received: stream.received,
-            credit: stream.room(),
-            peer_credit: stream.granted - stream.received,
-            ring: stream.ring.len(),
-            stalled_ms: stream.stalled.map(millis),
-        };
-        let mut all: Vec<_> = self.streams.iter().map(status).collect();
+        let mut all: Vec<_> = self.streams.iter().map(|(id, stream)| stream.status(*id, now)).collect();
         all.sort_by_key(|stream| stream.id);
         all
     }
@@ -241,9 +137,22 @@ impl Mux {
         usize::try_from(room).unwrap_or(usize::MAX)
     }
 
-    /// Makes a frame of that many bytes, at most [`Mux::room`]: what to put before them.
-    pub fn sent(&mut self, id: u32, bytes: usize, now: Instant) -> Option<[u8; crate::frame::HEADER]> {
+    /// Which way a stream's bytes go, `or` if it has sent none yet.
+    pub fn path(&self, id: u32, or: Path) -> Path {
+        self.streams.get(&id).and_then(|stream| stream.path_out).unwrap_or(or)
+    }
+
+    /// Makes a frame of that many bytes, at most [`Mux::room`], for the way that [`Mux::path`] says: what to put before
+    /// them.
+    pub fn sent(
+        &mut self,
+        id: u32,
+        bytes: usize,
+        path: Path,
+        now: Instant,
+    ) -> Option<[u8; crate::frame::HEADER]> {
         let stream = self.streams.get_mut(&id)?;
+        stream.path_out.get_or_insert(path);
         let header = data_header(id, stream.sent);
         stream.sent += (bytes as u64).min(stream.room());
         if stream.room() == 0 {
@@ -343,6 +252,14 @@ impl Mux {
         }
     }
 
+    /// Tells the peer of this side's fast path.
+    pub fn tell(&mut self, note: FastNote) {
+        match note {
+            FastNote::Credit(_) => self.session.fast_credit = Some(note),
+            FastNote::Ready { .. } | FastNote::None => self.session.fast_ready = Some(note),
+        }
+    }
+
     /// Asks the peer for a sign of life now.
     pub fn ping(&mut self, now: Instant) {
         self.session.ping(now);
@@ -406,229 +323,6 @@ impl Mux {
             }
         }
         false
-    }
-
-    // What the peer does.
-
-    /// Takes a message of the peer.
-    ///
-    /// # Errors
-    /// The peer broke the protocol; the session is to be dropped.
-    pub fn handle(&mut self, message: &[u8], now: Instant) -> Result<(), Broken> {
-        let frame = Frame::decode(message).map_err(|what| {
-            if self.session.greeted() {
-                Broken::Malformed(what)
-            } else {
-                Broken::Partner(format!("the other side is not a relay of this kind: {what}"))
-            }
-        })?;
-        let was_up = self.session.agreed().is_some();
-        match frame {
-            Frame::Hello(_) | Frame::HelloAck { .. } => {
-                self.session.greet(&frame, now)?;
-                if !was_up && self.session.agreed().is_some() {
-                    self.events.push_back(Event::Up);
-                }
-                return Ok(());
-            }
-            _ if !self.session.greeted() => {
-                return Err(Broken::Partner("the other side did not say hello first".to_owned()));
-            }
-            // The peer may be up before us: its frames follow its hello, our ack is on the way.
-            _ => self.session.heard(now),
-        }
-        match frame {
-            Frame::Open { stream, credit, identity } => self.on_open(stream, credit, identity, now),
-            Frame::OpenAck { stream, credit } => self.on_open_ack(stream, credit),
-            Frame::Data { stream, offset, bytes } => self.on_data(stream, offset, bytes),
-            Frame::Fin { stream, offset } => self.on_fin(stream, offset),
-            Frame::Reset { stream, reason, after_fin, text } => {
-                self.on_reset(stream, reason, after_fin, text)
-            }
-            Frame::Credit { stream, upto, delivered } => self.on_credit(stream, upto, delivered),
-            Frame::Ping(nonce) => {
-                self.session.pong_due = Some(nonce);
-                Ok(())
-            }
-            Frame::Pong(nonce) => {
-                if let Some(time) = self.session.pong(nonce, now) {
-                    self.events.push_back(Event::RoundTrip(time));
-                }
-                Ok(())
-            }
-            Frame::GoAway { .. } => {
-                self.events.push_back(Event::GoAway);
-                Ok(())
-            }
-            Frame::Probe { nonce, kind } => {
-                self.events.push_back(Event::Probe(nonce, kind));
-                Ok(())
-            }
-            Frame::ProbeResult { nonce, errno, bytes } => {
-                self.events.push_back(Event::ProbeResult { nonce, errno, bytes });
-                Ok(())
-            }
-            Frame::Hello(_) | Frame::HelloAck { .. } => Ok(()),
-        }
-    }
-
-    /// The stream of a frame. `None`: it is over already, and the frame was on its way.
-    fn stream(&mut self, id: u32) -> Result<Option<&mut Stream>, Broken> {
-        if id > self.last_id {
-            return Err(Broken::Protocol(format!("stream {id} was never opened")));
-        }
-        Ok(self.streams.get_mut(&id).filter(|stream| stream.reset_due.is_none()))
-    }
-
-    fn on_open(&mut self, id: u32, credit: u64, identity: Identity, now: Instant) -> Result<(), Broken> {
-        if self.role != Role::Dpu {
-            return Err(Broken::Protocol("the DPU side opened a stream".to_owned()));
-        }
-        if id <= self.last_id {
-            return Err(Broken::Protocol(format!("stream {id} was opened after {}", self.last_id)));
-        }
-        let max = self.session.max_streams();
-        self.last_id = id;
-        let mut stream = Stream::new(identity, self.session.window(), now);
-        stream.credit = credit;
-        self.streams.insert(id, stream);
-        if self.streams.len() > max {
-            self.reset(id, Reason::Limit, "too many streams");
-        } else {
-            self.events.push_back(Event::Opened(id, identity));
-        }
-        Ok(())
-    }
-
-    fn on_open_ack(&mut self, id: u32, credit: u64) -> Result<(), Broken> {
-        if self.role != Role::Host {
-            return Err(Broken::Protocol("the host side acknowledged a stream".to_owned()));
-        }
-        let Some(stream) = self.stream(id)? else { return Ok(()) };
-        if stream.sending != Sending::Opening {
-            return Err(Broken::Protocol(format!("stream {id} was acknowledged twice")));
-        }
-        stream.sending = Sending::Open;
-        stream.credit = credit;
-        self.events.push_back(Event::Accepted(id));
-        Ok(())
-    }
-
-    fn on_data(&mut self, id: u32, offset: u64, bytes: &[u8]) -> Result<(), Broken> {
-        let window = self.session.window();
-        let Some(stream) = self.stream(id)? else { return Ok(()) };
-        let end = offset.checked_add(bytes.len() as u64);
-        let allowed = match stream.receiving {
-            Receiving::Open => stream.granted,
-            Receiving::Ending(at) => at,
-            Receiving::Ended => stream.received,
-        };
-        if offset != stream.received {
-            return Err(Broken::Protocol(format!(
-                "stream {id}: bytes at {offset}, expected {}",
-                stream.received
-            )));
-        }
-        let Some(end) = end.filter(|end| *end <= allowed) else {
-            return Err(Broken::Protocol(format!("stream {id}: bytes beyond {allowed}")));
-        };
-        stream.received = end;
-        if stream.discarding {
-            stream.account(bytes.len() as u64, window);
-            let due = stream.has_due();
-            self.end_if_drained(id);
-            if due {
-                self.list(id);
-            }
-        } else {
-            stream.ring.extend(bytes);
-            self.events.push_back(Event::Incoming(id));
-        }
-        self.data_in += bytes.len() as u64;
-        Ok(())
-    }
-
-    fn on_fin(&mut self, id: u32, offset: u64) -> Result<(), Broken> {
-        let Some(stream) = self.stream(id)? else { return Ok(()) };
-        if stream.receiving != Receiving::Open {
-            return Err(Broken::Protocol(format!("stream {id} ended twice")));
-        }
-        if offset < stream.received || offset > stream.granted {
-            return Err(Broken::Protocol(format!("stream {id} ends at {offset}, which it cannot reach")));
-        }
-        stream.receiving = Receiving::Ending(offset);
-        if stream.discarding {
-            self.end_if_drained(id);
-        } else {
-            self.events.push_back(Event::Incoming(id));
-        }
-        Ok(())
-    }
-
-    fn on_reset(&mut self, id: u32, reason: Reason, after_fin: bool, text: &str) -> Result<(), Broken> {
-        if id > self.last_id {
-            return Err(Broken::Protocol(format!("stream {id} was never opened")));
-        }
-        let Some(stream) = self.streams.get_mut(&id) else { return Ok(()) };
-        if !after_fin {
-            // Both ends gave up: nobody waits for our reset any more.
-            let told = stream.reset_due.is_none();
-            if told {
-                self.remove(id, Some((reason, text.to_owned())));
-            } else {
-                self.streams.remove(&id);
-            }
-            return Ok(());
-        }
-        match stream.gone {
-            _ if stream.reset_due.is_some() => {}
-            Gone::No => {
-                stream.gone = Gone::Peer;
-                stream.sending = Sending::Void;
-                stream.stalled = None;
-                let through = stream.receiving == Receiving::Ended;
-                self.events.push_back(Event::PeerGone(id));
-                self.events.push_back(Event::Incoming(id));
-                if through {
-                    self.close_after_peer(id);
-                }
-            }
-            // The peer has sent its own and waits for a reset, as we would.
-            Gone::LocalUntold => {
-                self.reset(id, Reason::LocalClosed, "");
-                self.events.push_back(Event::Closed(id, Some((reason, text.to_owned()))));
-            }
-            Gone::Local => self.remove(id, Some((reason, text.to_owned()))),
-            Gone::Peer => return Err(Broken::Protocol(format!("stream {id} was given up twice"))),
-        }
-        Ok(())
-    }
-
-    fn on_credit(&mut self, id: u32, upto: u64, delivered: bool) -> Result<(), Broken> {
-        let Some(stream) = self.stream(id)? else { return Ok(()) };
-        if stream.sending == Sending::Void {
-            return Ok(());
-        }
-        if upto < stream.credit || stream.sending == Sending::Opening {
-            return Err(Broken::Protocol(format!(
-                "stream {id}: credit goes back from {} to {upto}",
-                stream.credit
-            )));
-        }
-        stream.credit = upto;
-        if delivered {
-            if stream.sending != Sending::FinSent {
-                return Err(Broken::Protocol(format!("stream {id}: an end was delivered that was not sent")));
-            }
-            stream.sending = Sending::Delivered;
-            if stream.complete() {
-                self.remove(id, None);
-            }
-        } else if stream.room() > 0 {
-            stream.stalled = None;
-            self.events.push_back(Event::Credit(id));
-        }
-        Ok(())
     }
 
     // Steps that several of them share.

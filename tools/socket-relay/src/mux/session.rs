@@ -1,7 +1,7 @@
 //! Greeting and heartbeats.
 
 use super::Broken;
-use crate::frame::{Bytes, Frame, Hello, Limits, MIN_FRAME, ProbeKind, VERSION};
+use crate::frame::{Bytes, FastNote, Features, Frame, Hello, Limits, MIN_FRAME, ProbeKind, VERSION};
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
@@ -69,6 +69,9 @@ pub(super) struct Session {
     nonce: u64,
     pub(super) pong_due: Option<u64>,
     pub(super) goaway_due: bool,
+    /// What is to be told of this side's fast path; a later credit takes the place of an earlier one.
+    pub(super) fast_ready: Option<FastNote>,
+    pub(super) fast_credit: Option<FastNote>,
     pub(super) probes: VecDeque<(u64, ProbeKind)>,
     pub(super) answers: VecDeque<(u64, u32, Bytes)>,
 }
@@ -88,6 +91,8 @@ impl Session {
             nonce: 0,
             pong_due: None,
             goaway_due: false,
+            fast_ready: None,
+            fast_credit: None,
             probes: VecDeque::new(),
             answers: VecDeque::new(),
         }
@@ -103,6 +108,11 @@ impl Session {
 
     pub(super) fn window(&self) -> u32 {
         self.greeted.as_ref().map_or(self.settings.limits.window, |agreed| agreed.limits.window)
+    }
+
+    /// Whether the peer may use a fast path.
+    pub(super) fn has_fast_path(&self) -> bool {
+        self.greeted.as_ref().is_some_and(|agreed| agreed.limits.features.has(Features::FAST_PATH))
     }
 
     pub(super) fn max_streams(&self) -> usize {
@@ -219,6 +229,9 @@ impl Session {
         }
         if let Some(nonce) = self.pong_due.take() {
             return Some(Frame::Pong(nonce));
+        }
+        if let Some(note) = self.fast_ready.take().or_else(|| self.fast_credit.take()) {
+            return Some(Frame::Fast(note));
         }
         if std::mem::take(&mut self.goaway_due) {
             return Some(Frame::GoAway { last });

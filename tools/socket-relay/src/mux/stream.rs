@@ -34,6 +34,16 @@ pub enum Receiving {
     Ended,
 }
 
+/// Which way the bytes of one direction of a stream take, from its first byte to its last.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, serde::Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Path {
+    /// As messages of the control path, like all other frames.
+    Control,
+    /// As messages of the fast path, which know no order towards the frames of the control path.
+    Fast,
+}
+
 /// Which end is gone for good, both ways.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Gone {
@@ -57,6 +67,9 @@ pub(super) struct Stream {
     pub(super) gone: Gone,
     /// Whether incoming bytes have nowhere to go.
     pub(super) discarding: bool,
+    /// The ways of both directions, once they have carried something.
+    pub(super) path_out: Option<Path>,
+    pub(super) path_in: Option<Path>,
     /// Bytes that were made frames.
     pub(super) sent: u64,
     /// Offset up to which the peer lets us send.
@@ -89,6 +102,8 @@ impl Stream {
             receiving: Receiving::Open,
             gone: Gone::No,
             discarding: false,
+            path_out: None,
+            path_in: None,
             sent: 0,
             credit: 0,
             received: 0,
@@ -101,6 +116,27 @@ impl Stream {
             delivery_due: false,
             reset_due: None,
             listed: false,
+        }
+    }
+
+    /// What the admin socket tells.
+    pub(super) fn status(&self, id: u32, now: Instant) -> StreamStatus {
+        let millis = |since: Instant| now.saturating_duration_since(since).as_millis();
+        StreamStatus {
+            id,
+            pid: self.identity.pid,
+            uid: self.identity.uid,
+            age_ms: millis(self.opened),
+            sending: self.sending,
+            receiving: self.receiving,
+            bytes_sent: self.sent,
+            bytes_received: self.received,
+            path_out: self.path_out,
+            path_in: self.path_in,
+            credit: self.room(),
+            peer_credit: self.granted - self.received,
+            ring: self.ring.len(),
+            stalled_ms: self.stalled.map(millis),
         }
     }
 
@@ -172,6 +208,39 @@ impl Stream {
         }
         None
     }
+}
+
+/// A stream, as [`Mux::streams`] shows it.
+#[derive(Clone, Debug, serde::Serialize)]
+pub struct StreamStatus {
+    /// Stream.
+    pub id: u32,
+    /// The local client; on the DPU, the client on the host.
+    pub pid: u32,
+    /// Its user.
+    pub uid: u32,
+    /// How long it has been open, in milliseconds.
+    pub age_ms: u128,
+    /// Towards the peer.
+    pub sending: Sending,
+    /// From the peer.
+    pub receiving: Receiving,
+    /// Bytes read from the local socket.
+    pub bytes_sent: u64,
+    /// Bytes received from the peer.
+    pub bytes_received: u64,
+    /// On which path the former went, if any did.
+    pub path_out: Option<Path>,
+    /// On which path the latter came.
+    pub path_in: Option<Path>,
+    /// Bytes that may be sent now.
+    pub credit: u64,
+    /// Bytes that the peer may send now.
+    pub peer_credit: u64,
+    /// Bytes that wait for the local socket.
+    pub ring: usize,
+    /// How long it has been without credit, in milliseconds.
+    pub stalled_ms: Option<u128>,
 }
 
 /// A control frame of a stream.

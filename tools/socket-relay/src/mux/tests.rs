@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::frame::{Features, HEADER, Hello, Limits};
+use std::time::Duration;
 
 const TIMING: Timing = Timing {
     hello: Duration::from_secs(2),
@@ -10,8 +11,8 @@ const TIMING: Timing = Timing {
 };
 
 fn settings(window: u32, max_streams: u32) -> Settings {
-    let limits =
-        Limits { features: Features::HALF_CLOSE, max_frame: 300, window, max_streams, recv_queue: 64 };
+    let features = Features::HALF_CLOSE.and(Features::FAST_PATH);
+    let limits = Limits { features, max_frame: 300, window, max_streams, recv_queue: 64 };
     Settings { limits, instance: [7; 16], text: "here".to_owned(), timing: TIMING }
 }
 
@@ -42,6 +43,8 @@ struct End {
 struct Side {
     mux: Mux,
     wire: VecDeque<Vec<u8>>,
+    /// The fast path: another order than on the wire.
+    fast: VecDeque<Vec<u8>>,
     ends: HashMap<u32, End>,
     up: bool,
 }
@@ -51,6 +54,7 @@ impl Side {
         Side {
             mux: Mux::new(role, settings(window, streams), now),
             wire: VecDeque::new(),
+            fast: VecDeque::new(),
             ends: HashMap::new(),
             up: false,
         }
@@ -103,10 +107,14 @@ impl Side {
                 let bytes = self.mux.room(id).min(1 + dice.roll(300 - HEADER));
                 if bytes > 0 {
                     let payload: Vec<u8> = (0..bytes).map(|_| dice.roll(256) as u8).collect();
-                    let mut message = self.mux.sent(id, bytes, now).unwrap().to_vec();
+                    let path = self.mux.path(id, [Path::Control, Path::Fast][dice.roll(2)]);
+                    let mut message = self.mux.sent(id, bytes, path, now).unwrap().to_vec();
                     message.extend_from_slice(&payload);
                     end.wrote.extend_from_slice(&payload);
-                    self.wire.push_back(message);
+                    match path {
+                        Path::Control => self.wire.push_back(message),
+                        Path::Fast => self.fast.push_back(message),
+                    }
                 }
             }
             _ if !end.gone => {
@@ -140,6 +148,10 @@ fn carry(both: &mut [Side; 2], now: Instant) {
             both[at].send_control();
             while let Some(message) = both[at].wire.pop_front() {
                 both[1 - at].mux.handle(&message, now).unwrap();
+                any = true;
+            }
+            while let Some(message) = both[at].fast.pop_front() {
+                both[1 - at].mux.handle_fast(&message, now).unwrap();
                 any = true;
             }
             both[1 - at].look();
@@ -179,6 +191,13 @@ fn streams_end_with_all_bytes_delivered_or_with_a_reason() {
                 && let Some(message) = side.wire.pop_front()
             {
                 both[1 - at].mux.handle(&message, now).unwrap_or_else(|e| panic!("seed {seed}: {e}"));
+                both[1 - at].look();
+            }
+            let side = &mut both[at];
+            if dice.roll(2) == 0
+                && let Some(message) = side.fast.pop_front()
+            {
+                both[1 - at].mux.handle_fast(&message, now).unwrap_or_else(|e| panic!("seed {seed}: {e}"));
                 both[1 - at].look();
             }
             assert!(both[0].mux.ring_bytes().0 <= window as usize * 5);
@@ -240,7 +259,7 @@ fn a_reader_that_stands_still_takes_one_window_and_stops_nobody() {
         for id in [stalled, busy] {
             let bytes = both[0].mux.room(id).min(200);
             if bytes > 0 {
-                let mut message = both[0].mux.sent(id, bytes, now).unwrap().to_vec();
+                let mut message = both[0].mux.sent(id, bytes, Path::Control, now).unwrap().to_vec();
                 message.resize(HEADER + bytes, 0);
                 both[0].wire.push_back(message);
             }
@@ -268,6 +287,50 @@ fn there_are_no_more_streams_than_agreed_and_a_closed_one_makes_room() {
     both[0].mux.reset(first, Reason::LocalClosed, "");
     both[0].send_control();
     assert!(both[0].mux.open(Identity::default(), now).is_some());
+}
+
+/// What a peer can do wrong on the fast path, and about it.
+#[test]
+fn each_broken_rule_of_the_fast_path_ends_the_session() {
+    let now = Instant::now();
+    let message = |frame: Frame<'_>| {
+        let mut message = Vec::new();
+        frame.encode(&mut message);
+        message
+    };
+    let data = |stream, offset| message(Frame::Data { stream, offset, bytes: b"x" });
+    let cases = [
+        (vec![(true, data(1, 0)), (false, data(1, 1))], "changed its path"),
+        (vec![(false, data(1, 0)), (true, data(1, 1))], "changed its path"),
+        (vec![(true, data(1, 1))], "expected 0"),
+        (vec![(true, data(2, 0))], "never opened"),
+        (vec![(true, message(Frame::Fin { stream: 1, offset: 0 }))], "on the fast path"),
+        (vec![(true, message(Frame::Ping(1)))], "on the fast path"),
+        (vec![(true, vec![])], "malformed"),
+    ];
+    for (messages, expected) in cases {
+        let mut both = pair(100, 5, now);
+        let id = both[0].mux.open(Identity::default(), now).unwrap();
+        both[0].ends.insert(id, End::default());
+        carry(&mut both, now);
+        let mux = &mut both[1].mux;
+        let mut said = Ok(());
+        for (fast, message) in &messages {
+            assert_eq!(said, Ok(()));
+            said = if *fast { mux.handle_fast(message, now) } else { mux.handle(message, now) };
+        }
+        let said = said.expect_err(expected).to_string();
+        assert!(said.contains(expected), "{said}");
+    }
+    // One that was not agreed on.
+    let mut plain = settings(100, 5);
+    plain.limits.features = Features::HALF_CLOSE;
+    let mut both = [Side::new(Role::Host, 100, 5, now), Side::new(Role::Dpu, 100, 5, now)];
+    both[1].mux = Mux::new(Role::Dpu, plain, now);
+    carry(&mut both, now);
+    let note = message(Frame::Fast(FastNote::Credit(1)));
+    let said = both[1].mux.handle(&note, now).expect_err("not agreed on").to_string();
+    assert!(said.contains("not agreed on"), "{said}");
 }
 
 /// A pair with one stream, and a frame for each rule that a peer can break.
@@ -365,7 +428,7 @@ fn any_frame(dice: &mut Dice) -> Vec<u8> {
     let stream = 1 + dice.roll(4) as u32;
     let offset = [0, 10, 100, 150, u64::MAX][dice.roll(5)];
     let flag = dice.roll(2) == 0;
-    let frame = match dice.roll(12) {
+    let frame = match dice.roll(13) {
         0 => Frame::Open {
             stream: stream + dice.roll(40) as u32,
             credit: offset,
@@ -378,6 +441,7 @@ fn any_frame(dice: &mut Dice) -> Vec<u8> {
         7 => Frame::Credit { stream, upto: offset, delivered: flag },
         8 => Frame::Ping(offset),
         9 => Frame::Pong(offset),
+        11 => Frame::Fast(FastNote::Credit(offset)),
         10 => Frame::Probe { nonce: offset, kind: ProbeKind::Relay },
         _ => Frame::GoAway { last: stream },
     };
@@ -401,7 +465,9 @@ fn no_message_whatever_breaks_more_than_the_session() {
         let at = dice.roll(2);
         for _ in 0..50 {
             let message = any_frame(&mut dice);
-            match both[at].mux.handle(&message, now) {
+            let mux = &mut both[at].mux;
+            let fast = dice.roll(4) == 0 && message[0] == 5;
+            match if fast { mux.handle_fast(&message, now) } else { mux.handle(&message, now) } {
                 Ok(()) => survived += 1,
                 Err(_) => break,
             }

@@ -164,8 +164,9 @@ impl Connections {
         !self.takers.is_empty()
     }
 
-    pub(super) fn has_senders(&self) -> bool {
-        !self.senders.is_empty()
+    /// Who is next in turn to send.
+    pub(super) fn first_sender(&self) -> Option<u32> {
+        self.senders.front().copied()
     }
 
     /// Reads at most `into`; the client stays in turn as long as it gives something.

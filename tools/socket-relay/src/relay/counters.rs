@@ -20,6 +20,14 @@ pub struct Counters {
     pub frames_out: u64,
     /// Frames from it.
     pub frames_in: u64,
+    /// Bytes of streams to the other relay that went over the fast path.
+    pub fast_bytes_out: u64,
+    /// Bytes of streams from it that came over the fast path.
+    pub fast_bytes_in: u64,
+    /// Frames to it over the fast path.
+    pub fast_frames_out: u64,
+    /// Frames from it over the fast path.
+    pub fast_frames_in: u64,
     /// Streams that ended before their time, by reason.
     pub resets: BTreeMap<&'static str, u64>,
     /// How often a stream had more to send than credit.

@@ -140,7 +140,7 @@ impl Front {
 impl<T: Transport> Relay<T> {
     /// Takes clients in. Whether there may be more.
     pub(super) fn turn_clients(&mut self, now: Instant) -> bool {
-        let up = self.mux.as_ref().is_some_and(|mux| mux.agreed().is_some());
+        let up = self.is_serving();
         if up {
             for (socket, _) in std::mem::take(&mut self.front.waiting) {
                 self.client(socket, now);

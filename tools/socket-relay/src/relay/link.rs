@@ -5,8 +5,8 @@ use crate::fault::{Class, Exit, Fault};
 use crate::frame::{Features, Limits, ProbeKind, Reason};
 use crate::local::dial;
 use crate::mux::{Broken, Event, Mux, Role, Timing};
-use crate::settings::ProbeApp;
-use crate::transport::{LinkEvent, Transport};
+use crate::settings::{ProbeApp, UseFastPath};
+use crate::transport::{FastState, LinkEvent, Transport};
 use nix::errno::Errno;
 use std::time::{Duration, Instant};
 
@@ -16,6 +16,8 @@ const GREETING: Duration = Duration::from_secs(2);
 const DIAL: Duration = Duration::from_secs(5);
 /// How long the host waits for the DPU to do so.
 const OPENING: Duration = Duration::from_secs(10);
+/// How long the fast path may take to be set up at both ends.
+const FAST: Duration = Duration::from_secs(5);
 /// How long an old peer may take to prove that it lives, when a new one is there.
 const CHALLENGE: Duration = Duration::from_millis(300);
 const FIRST_PAUSE: Duration = Duration::from_millis(100);
@@ -59,6 +61,10 @@ pub(super) struct Link {
     looked_at: Option<Instant>,
     /// Host: the DPU relay waits for us to leave.
     peer_drains: bool,
+    /// Until when the fast path may be set up before clients are let in.
+    settling: Option<Instant>,
+    /// What the peer told of the fast path that cannot be.
+    fast_nonsense: Option<String>,
 }
 
 impl<T: Transport> Relay<T> {
@@ -99,12 +105,24 @@ impl<T: Transport> Relay<T> {
                     counters.bytes.link_in += mux.data_in() - before;
                 }
             }
-            LinkEvent::Message(_) => {}
+            LinkEvent::Bulk(message) if broken.is_none() => {
+                counters.frames_in += 1;
+                counters.fast_frames_in += 1;
+                if let Some(mux) = mux {
+                    let before = mux.data_in();
+                    broken = mux.handle_fast(message, now).err();
+                    let bytes = mux.data_in() - before;
+                    counters.bytes.link_in += bytes;
+                    counters.fast_bytes_in += bytes;
+                }
+            }
+            LinkEvent::Message(_) | LinkEvent::Bulk(_) => {}
             LinkEvent::Up => ups.push(Change::Up),
             LinkEvent::Down(why) => ups.push(Change::Down(why)),
             LinkEvent::Newcomer => ups.push(Change::Newcomer),
         });
         self.turn_events(now);
+        broken = broken.or_else(|| self.turn_fast(now));
         for change in ups {
             match change {
                 Change::Up => self.greet(now),
@@ -151,6 +169,9 @@ impl<T: Transport> Relay<T> {
     fn greet(&mut self, now: Instant) {
         let limits = self.transport.limits();
         let mut features = limits.features;
+        if self.settings.fast_path == UseFastPath::Off {
+            features = features.without(Features::FAST_PATH);
+        }
         if !self.settings.strict_nvidia {
             features = features.and(Features::HALF_CLOSE);
         }
@@ -214,6 +235,11 @@ impl<T: Transport> Relay<T> {
                     self.link.peer_drains = true;
                 }
             }
+            Event::Fast(note) => {
+                if let Err(why) = self.transport.fast_note(note) {
+                    self.link.fast_nonsense.get_or_insert(why);
+                }
+            }
             Event::Probe(nonce, kind) => self.answer(nonce, kind),
             Event::ProbeResult { nonce, errno, bytes } => {
                 if self.link.own_probe == Some(nonce) {
@@ -269,12 +295,43 @@ impl<T: Transport> Relay<T> {
         if ours != agreed.text {
             log::warn!(target: crate::LOG, "{}: this side is {ours}, the other {}", Class::Version, agreed.text);
         }
+        self.link.settling = Some(now + FAST);
+        if agreed.limits.features.has(Features::FAST_PATH) {
+            self.transport.open_fast();
+        }
+    }
+
+    /// Lets clients in as soon as it is known which way their bytes go.
+    fn turn_fast(&mut self, now: Instant) -> Option<Broken> {
+        if let Some(why) = self.link.fast_nonsense.take() {
+            return Some(Broken::Protocol(why));
+        }
+        let until = self.link.settling?;
+        let states = self.transport.fast();
+        let both = [states.outgoing, states.incoming];
+        if both.contains(&FastState::Starting) && now < until {
+            return None;
+        }
+        self.link.settling = None;
+        let missing = both.iter().any(|state| *state != FastState::On);
+        log::info!(target: crate::LOG, "fast path: to the other relay {}, from it {}", both[0].text(), both[1].text());
+        if missing && self.settings.fast_path == UseFastPath::Require {
+            return Some(Broken::Fast(
+                "--fast-path require, and it did not come up on both sides".to_owned(),
+            ));
+        }
         if self.role == Role::Host {
             match self.settings.probe_app {
                 ProbeApp::Off => self.front.session_up(&self.settings, &self.poller),
                 ProbeApp::Start | ProbeApp::Periodic => self.link.next_probe = Some(now),
             }
         }
+        None
+    }
+
+    /// Whether clients can be served.
+    pub(super) fn is_serving(&self) -> bool {
+        self.link.settling.is_none() && self.mux.as_ref().is_some_and(|mux| mux.agreed().is_some())
     }
 
     /// What the application said when it was tried.
@@ -404,6 +461,7 @@ impl<T: Transport> Relay<T> {
     fn drop_session(&mut self, broken: Broken, now: Instant) -> Result<(), Fault> {
         let class = match broken {
             Broken::Silent(_) => Class::Terminator,
+            Broken::Fast(_) => Class::Below,
             Broken::Partner(_) | Broken::Malformed(_) | Broken::Protocol(_) => {
                 self.counters.protocol_errors += 1;
                 Class::Version
@@ -411,8 +469,13 @@ impl<T: Transport> Relay<T> {
         };
         log::error!(target: crate::LOG, "{class}: {broken}; the session is dropped");
         self.transport.disconnect();
-        if class == Class::Version && self.role == Role::Host && self.settings.conn_retry.is_some() {
-            return Err(Fault::new(Exit::Partner, class, broken.to_string()));
+        let exit = match broken {
+            Broken::Silent(_) => None,
+            Broken::Fast(_) => Some(Exit::NoSession),
+            Broken::Partner(_) | Broken::Malformed(_) | Broken::Protocol(_) => Some(Exit::Partner),
+        };
+        if let Some(exit) = exit.filter(|_| self.role == Role::Host && self.settings.conn_retry.is_some()) {
+            return Err(Fault::new(exit, class, broken.to_string()));
         }
         self.lost(&broken.to_string(), now)
     }
@@ -436,10 +499,10 @@ impl<T: Transport> Relay<T> {
         self.link.own_probe = None;
         self.link.next_probe = None;
         self.link.looked_at = None;
+        self.link.settling = None;
+        self.link.fast_nonsense = None;
         let drained = std::mem::take(&mut self.link.peer_drains);
-        self.outgoing.held = false;
-        self.outgoing.from = self.outgoing.to;
-        self.outgoing.header = None;
+        self.outgoing.clear();
         if matches!(before, State::Up(_)) {
             self.counters.sessions_lost += 1;
             let text = format!("{}: session lost with {streams} streams: {why}", Class::Terminator);

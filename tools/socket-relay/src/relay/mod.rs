@@ -13,23 +13,25 @@ mod counters;
 mod front;
 mod handle;
 mod link;
+mod outgoing;
 mod report;
 
 pub use counters::{Counters, RoundTrip};
 pub use handle::Handle;
 pub use report::Status;
 
-use crate::fault::{Exit, Fault};
-use crate::frame::{HEADER, Reason};
+use crate::fault::{Class, Exit, Fault};
+use crate::frame::{Features, Reason};
 use crate::mux::{Mux, Role};
-use crate::settings::Settings;
-use crate::transport::{Lane, Refused, Transport};
+use crate::settings::{Settings, UseFastPath};
+use crate::transport::Transport;
 use admin::Admin;
-use connection::{CHUNK, Connections, Taken};
+use connection::Connections;
 use front::Front;
 use handle::Shared;
 use link::Link;
 use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags, EpollTimeout};
+use outgoing::Outgoing;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
@@ -79,21 +81,6 @@ pub struct Relay<T> {
     ending: Option<Ending>,
 }
 
-/// Frames that the link did not take yet.
-#[derive(Debug)]
-struct Outgoing {
-    /// A control frame.
-    control: Vec<u8>,
-    held: bool,
-    /// Bytes of one client, and how far they are sent.
-    chunk: Box<[u8]>,
-    stream: u32,
-    from: usize,
-    to: usize,
-    /// The header of the next frame of these, if it is made.
-    header: Option<[u8; HEADER]>,
-}
-
 /// A drain that was asked for.
 #[derive(Clone, Copy, Debug)]
 struct Ending {
@@ -109,6 +96,11 @@ impl<T: Transport> Relay<T> {
     pub fn new(settings: Settings, transport: T) -> Result<Self, Fault> {
         let role = transport.role();
         settings.check(role)?;
+        let able = transport.limits().features.has(Features::FAST_PATH);
+        if settings.fast_path == UseFastPath::Require && !able {
+            let text = "--fast-path require, but the device has no producers and consumers";
+            return Err(Fault::new(Exit::Device, Class::Below, text));
+        }
         let internal = |e| Fault::internal(format!("cannot make a descriptor: {e}"));
         let poller = Epoll::new(EpollCreateFlags::EPOLL_CLOEXEC).map_err(internal)?;
         let shared = Shared::new().map_err(internal)?;
@@ -133,15 +125,7 @@ impl<T: Transport> Relay<T> {
             front,
             admin,
             counters: Counters::default(),
-            outgoing: Outgoing {
-                control: Vec::new(),
-                held: false,
-                chunk: vec![0; CHUNK].into_boxed_slice(),
-                stream: 0,
-                from: 0,
-                to: 0,
-                header: None,
-            },
+            outgoing: Outgoing::new(),
             ending: None,
             settings,
         })
@@ -182,9 +166,10 @@ impl<T: Transport> Relay<T> {
                 return Ok(outcome);
             }
             let mut timeout = EpollTimeout::ZERO;
-            if !busy && !self.settings.busy_poll && self.transport.arm() {
-                timeout = EpollTimeout::try_from(NAP).unwrap_or(EpollTimeout::ZERO);
-                self.counters.sleeps += 1;
+            if !busy && !self.settings.busy_poll {
+                let nap = self.transport.arm().min(NAP);
+                timeout = EpollTimeout::try_from(nap).unwrap_or(EpollTimeout::ZERO);
+                self.counters.sleeps += u64::from(!nap.is_zero());
             }
             let count = match self.poller.wait(&mut events, timeout) {
                 Ok(count) => count,
@@ -229,136 +214,6 @@ impl<T: Transport> Relay<T> {
             wrote = true;
         }
         self.turn_events(Instant::now()) | wrote | self.connections.has_turns()
-    }
-
-    /// Makes frames: control first, then each client in turn.
-    fn turn_frames(&mut self, now: Instant) -> bool {
-        let mut sent = self.turn_control();
-        for _ in 0..SHARE {
-            if self.outgoing.from < self.outgoing.to {
-                if !self.send_chunk(now) {
-                    return sent;
-                }
-                sent = true;
-                continue;
-            }
-            match self.read_chunk() {
-                Some(true) => sent = true,
-                Some(false) => {}
-                None => break,
-            }
-        }
-        // What the last clients were found to have ended.
-        sent |= self.turn_control();
-        sent |= self.turn_events(now);
-        sent || (self.connections.has_senders() && self.transport.room(Lane::Data) > 0)
-    }
-
-    fn turn_control(&mut self) -> bool {
-        let Some(mux) = &mut self.mux else { return false };
-        let mut sent = false;
-        while self.outgoing.held || mux.next_control(&mut self.outgoing.control) {
-            match self.transport.send(Lane::Control, &self.outgoing.control, &[]) {
-                Ok(()) => {
-                    self.outgoing.held = false;
-                    self.counters.frames_out += 1;
-                    sent = true;
-                }
-                Err(refused) => {
-                    self.outgoing.held = refused == Refused::Busy;
-                    self.counters.control_busy += 1;
-                    break;
-                }
-            }
-        }
-        sent
-    }
-
-    /// Reads from the next client. `None`: nobody's turn, or no room on the link.
-    fn read_chunk(&mut self) -> Option<bool> {
-        let mux = self.mux.as_mut()?;
-        let payload = mux.agreed()?.limits.max_frame as usize - HEADER;
-        let frames = self.transport.room(Lane::Data);
-        if frames == 0 {
-            self.counters.link_busy += u64::from(self.connections.has_senders());
-            return None;
-        }
-        let id = self.connections.next_sender()?;
-        let want = mux.room(id).min(frames.saturating_mul(payload)).min(CHUNK);
-        if want == 0 {
-            // More credit brings it back.
-            return Some(false);
-        }
-        match self.connections.read(id, &mut self.outgoing.chunk[..want]) {
-            Taken::Bytes(bytes) => {
-                self.counters.bytes.local_in += bytes as u64;
-                (self.outgoing.stream, self.outgoing.from, self.outgoing.to) = (id, 0, bytes);
-                self.outgoing.header = None;
-                Some(true)
-            }
-            Taken::Nothing => Some(false),
-            Taken::End => {
-                self.local_end(id, false);
-                Some(true)
-            }
-            Taken::Gone => {
-                self.local_end(id, true);
-                Some(true)
-            }
-        }
-    }
-
-    /// A local end has closed its direction, or both.
-    fn local_end(&mut self, id: u32, gone: bool) {
-        let Some(mux) = &mut self.mux else { return };
-        let half = mux.agreed().is_some_and(|a| a.limits.features.has(crate::frame::Features::HALF_CLOSE));
-        match (half, self.role) {
-            (true, _) if gone => mux.local_gone(id),
-            (true, _) => mux.finish(id),
-            // As NVIDIA's relay: the host's end closes both directions, the DPU's closes none.
-            (false, Role::Host) => {
-                mux.local_gone(id);
-                self.connections.remove(id);
-            }
-            (false, Role::Dpu) => mux.discard(id),
-        }
-    }
-
-    /// Sends the frames of the bytes that were read. `false`: the link took none.
-    fn send_chunk(&mut self, now: Instant) -> bool {
-        let Some(mux) = &mut self.mux else { return false };
-        let out = &mut self.outgoing;
-        let payload = mux.agreed().map_or(usize::MAX, |a| a.limits.max_frame as usize - HEADER);
-        let mut sent = false;
-        while out.from < out.to {
-            let part = (out.to - out.from).min(payload);
-            let Some(header) = out.header.take().or_else(|| mux.sent(out.stream, part, now)) else {
-                // The stream is no more.
-                out.from = out.to;
-                return true;
-            };
-            match self.transport.send(Lane::Data, &header, &out.chunk[out.from..out.from + part]) {
-                Ok(()) => {
-                    out.from += part;
-                    self.counters.frames_out += 1;
-                    self.counters.bytes.link_out += part as u64;
-                    sent = true;
-                }
-                Err(refused) => {
-                    if refused == Refused::Busy {
-                        out.header = Some(header);
-                    } else {
-                        out.from = out.to;
-                    }
-                    self.counters.link_busy += 1;
-                    return sent;
-                }
-            }
-        }
-        if mux.room(out.stream) == 0 {
-            self.counters.credit_stalls += 1;
-        }
-        sent
     }
 
     /// Follows a drain to its end.

@@ -3,7 +3,7 @@
 use super::link::State;
 use super::{Counters, Relay};
 use crate::mux::{Mux, Role};
-use crate::transport::Transport;
+use crate::transport::{FastStates, Transport};
 use serde::Serialize;
 use std::time::Instant;
 
@@ -36,6 +36,8 @@ pub struct Status {
     pub window: Option<u32>,
     /// Streams at a time.
     pub max_streams: Option<u32>,
+    /// Both directions of the fast path: `off`, `starting`, `on`. What is off or not on yet goes over the control path.
+    pub fast_path: FastStates,
     /// Host: whether clients can connect.
     pub listening: bool,
     /// Host: whether more than one client is let in.
@@ -87,6 +89,7 @@ impl<T: Transport> Relay<T> {
             max_frame: limits.map(|limits| limits.max_frame),
             window: limits.map(|limits| limits.window),
             max_streams: limits.map(|limits| limits.max_streams),
+            fast_path: self.transport.fast(),
             listening: self.front.is_listening(),
             admitted: self.front.admitted,
             streams: self.mux.as_ref().map_or(0, Mux::len),

@@ -35,11 +35,17 @@ pub const DPU_DEVICE: &str = "0000:03:00.0";
 
 pub struct Place {
     pub dir: tempfile::TempDir,
+    /// For both relays.
+    fast_path: &'static str,
 }
 
 impl Place {
     pub fn new() -> Place {
-        Place { dir: tempfile::tempdir().unwrap() }
+        Place::with_fast_path("auto")
+    }
+
+    pub fn with_fast_path(fast_path: &'static str) -> Place {
+        Place { dir: tempfile::tempdir().unwrap(), fast_path }
     }
 
     pub fn path(&self, name: &str) -> PathBuf {
@@ -64,13 +70,14 @@ impl Place {
     pub fn host_command(&self) -> Command {
         let mut command = self.program();
         command.arg("-s").arg(self.client_path()).args(["-n", "service", "-p", HOST_DEVICE]);
+        command.args(["--fast-path", self.fast_path]);
         command
     }
 
     pub fn dpu_command(&self) -> Command {
         let mut command = self.program();
         command.env("DOCA_SIM_SIDE", "dpu").arg("-s").arg(self.server_path());
-        command.args(["-n", "service", "-p", DPU_DEVICE, "-r", HOST_DEVICE]);
+        command.args(["-n", "service", "-p", DPU_DEVICE, "-r", HOST_DEVICE, "--fast-path", self.fast_path]);
         command
     }
 
@@ -100,6 +107,18 @@ impl Place {
         let mut line = String::new();
         BufReader::new(stream).read_line(&mut line).unwrap();
         serde_json::from_str(&line).unwrap_or_else(|e| panic!("{line}: {e}"))
+    }
+
+    /// Whether the bytes of streams took the path that they should, and no other.
+    pub fn check_path(&self) {
+        for socket in [self.client_path(), self.server_path()] {
+            let metrics = self.ask(&socket, "metrics");
+            let number = |of: &serde_json::Value| of.as_u64().unwrap();
+            let all = [&metrics["bytes"]["link_out"], &metrics["bytes"]["link_in"]].map(number);
+            let fast = [&metrics["fast_bytes_out"], &metrics["fast_bytes_in"]].map(number);
+            let wanted = if self.fast_path == "off" { [0, 0] } else { all };
+            assert!(fast == wanted && all[0] > 0 && all[1] > 0, "{metrics}");
+        }
     }
 
     /// Waits until a number of a relay's metrics is what it should be.

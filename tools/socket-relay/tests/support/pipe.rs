@@ -16,6 +16,7 @@ use std::io::IoSlice;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::thread::JoinHandle;
+use std::time::Duration;
 
 const MESSAGE: usize = 4080;
 
@@ -178,9 +179,10 @@ impl Transport for Pipe {
         self.poller.0.as_fd()
     }
 
-    fn arm(&mut self) -> bool {
+    fn arm(&mut self) -> Duration {
         let mut events = [EpollEvent::empty()];
-        self.pending.is_empty() && self.poller.wait(&mut events, EpollTimeout::ZERO) == Ok(0)
+        let idle = self.pending.is_empty() && self.poller.wait(&mut events, EpollTimeout::ZERO) == Ok(0);
+        if idle { Duration::from_millis(10) } else { Duration::ZERO }
     }
 
     fn describe(&self) -> String {

@@ -1,15 +1,16 @@
 //! The link over DOCA Comch: the host is its client, the DPU its server.
 
-use crate::fault::{Class, Exit, Fault};
-use crate::frame::Features;
+mod fast;
+mod setup;
+
+use crate::fault::Fault;
+use crate::frame::{FastNote, Features};
 use crate::mux::Role;
-use crate::transport::{Lane, LinkEvent, LinkLimits, Refused, Transport};
-use doca_comch::caps;
-use doca_comch::{
-    Client, Config, Connection, ConnectionId, Context, ControlPath, Event, Events, Left, Server,
-};
-use doca_common::caps::{Capability, Value};
-use doca_common::{Code, Device, DeviceInfo, Error, ProgressEngine, Representor};
+use crate::transport::{FastStates, Lane, LinkEvent, LinkLimits, Refused, Transport};
+use doca_comch::{Client, Connection, ConnectionId, Event, Events, Left, Server};
+use doca_common::{Device, Error, ProgressEngine};
+use fast::{Fast, Offer};
+use setup::{configure, device_fault, finish, open, start};
 use std::cell::RefCell;
 use std::collections::VecDeque;
 use std::os::fd::BorrowedFd;
@@ -22,6 +23,10 @@ const SENDS: u32 = 256;
 const QUEUE: u32 = 1024;
 /// How long a context may take to stop.
 const STOP: Duration = Duration::from_secs(5);
+/// How long to sleep at most, for what notifications might miss.
+const NAP: Duration = Duration::from_millis(10);
+/// The same while a consumer starts: some releases lose that where the engine is armed, so it is not.
+const STARTING_NAP: Duration = Duration::from_millis(1);
 /// How long the DPU waits for its client to leave first.
 const LEAVE: Duration = Duration::from_secs(2);
 /// Messages of a newcomer that are kept until it is let in or sent away.
@@ -64,6 +69,11 @@ enum End {
 
 /// The link. See [`Transport`].
 pub struct Comch {
+    /// Ends before the connection that it is on.
+    fast: Option<Fast>,
+    /// What the device can do of that.
+    offer: Option<Offer>,
+    device: Device,
     end: End,
     engine: ProgressEngine,
     place: Place,
@@ -87,14 +97,6 @@ pub struct Comch {
     retired: Vec<ConnectionId>,
 }
 
-fn device_fault(error: &Error, what: &str) -> Fault {
-    let text = format!("{what}: {error}");
-    match error.code() {
-        Some(Code::NOT_PERMITTED) => Fault::new(Exit::Permission, Class::Permission, text),
-        _ => Fault::new(Exit::Device, Class::Below, text),
-    }
-}
-
 impl Comch {
     /// Opens device and representor, and configures the context.
     ///
@@ -106,7 +108,9 @@ impl Comch {
         let engine = ProgressEngine::new().map_err(internal)?;
         engine.notification_handle().map_err(internal)?;
         let inbox = Rc::<RefCell<Inbox>>::default();
-        let (end, limits, sends) = match representor {
+        let offer =
+            Offer::of(&device.info()).map_err(|e| device_fault(&e, "cannot ask for the fast path"))?;
+        let (end, mut limits, sends) = match representor {
             None => {
                 let config = Client::configure(&device, &place.service)
                     .map_err(|e| device_fault(&e, "cannot make a Comch client"))?;
@@ -120,7 +124,13 @@ impl Comch {
                 (End::Dpu(Left::Config(config)), limits, sends)
             }
         };
+        if offer.is_some() {
+            limits.features = limits.features.and(Features::FAST_PATH);
+        }
         Ok(Comch {
+            fast: None,
+            offer,
+            device,
             end,
             engine,
             place,
@@ -221,6 +231,7 @@ impl Comch {
     /// The peer is no more, or was never reached.
     fn gone(&mut self, why: &str) {
         self.trying = false;
+        self.fast = None;
         self.peer = None;
         self.events = self.events.take().filter(|_| matches!(self.end, End::Dpu(_)));
         let why = self.failed.take().map_or_else(|| why.to_owned(), |first| format!("{why}; {first}"));
@@ -253,8 +264,21 @@ impl Comch {
         }
     }
 
+    /// Follows the fast path; without what it carried the session cannot go on.
+    fn follow_fast(&mut self) -> bool {
+        let Some(fast) = &mut self.fast else { return false };
+        let any = fast.follow();
+        if let Some(why) = fast.take_broken() {
+            self.failed.get_or_insert(why);
+            self.leave();
+            self.gone("the fast path broke");
+        }
+        any
+    }
+
     /// Ends the connection to the peer, without telling.
     fn leave(&mut self) {
+        self.fast = None;
         match &mut self.end {
             End::Host(left) => {
                 if matches!(left, Left::Running(_)) {
@@ -284,82 +308,6 @@ impl Comch {
         }
         any
     }
-}
-
-/// Sets sizes by what the device can.
-fn configure<C: ControlPath>(
-    mut config: Config<C>,
-    device: &Device,
-    inbox: &Rc<RefCell<Inbox>>,
-) -> Result<(Config<C>, LinkLimits, u32), Fault> {
-    let mut set = || -> Result<(LinkLimits, u32), Error> {
-        let info = device.info();
-        let cap = |limit: Capability, most: u32| -> Result<u32, Error> {
-            Ok(match limit.ask(&info)? {
-                Value::Number(number) => u32::try_from(number).unwrap_or(u32::MAX).min(most),
-                _ => most,
-            })
-        };
-        let max_message = cap(caps::MAX_MSG_SIZE, u32::MAX)?;
-        let recv_queue = cap(caps::MAX_RECV_QUEUE_SIZE, QUEUE)?;
-        let sends = cap(caps::MAX_SEND_TASKS, SENDS)?;
-        config.set_max_msg_size(max_message)?;
-        config.set_recv_queue_size(recv_queue)?;
-        config.set_send_tasks(sends)?;
-        config.set_sends_per_connection(sends)?;
-        Ok((LinkLimits { max_message, recv_queue, features: Features::default() }, sends))
-    };
-    let (limits, sends) = set().map_err(|e| device_fault(&e, "cannot configure Comch"))?;
-    let inbox = Rc::clone(inbox);
-    config.on_message(move |from, message| inbox.borrow_mut().push(from, message));
-    Ok((config, limits, sends))
-}
-
-/// The first device of that address that can be this end. A function and its subfunctions have the same address.
-fn open(role: Role, place: &Place) -> Result<(Device, Option<Representor>), Fault> {
-    let Place { device: address, .. } = place;
-    let all = DeviceInfo::list().map_err(|e| device_fault(&e, "cannot list devices"))?;
-    let (able, end, other) = match role {
-        Role::Host => (caps::CLIENT, "host", "DPU"),
-        Role::Dpu => (caps::SERVER, "DPU", "host"),
-    };
-    let mut fault =
-        Fault::new(Exit::Device, Class::Below, format!("there is no device {address} (--pci-addr)"));
-    for info in all.iter().filter(|info| info.is_called(address)) {
-        if !able.holds(info) {
-            fault.text = format!("device {address} cannot be the {end} end of Comch: is this the {other}?");
-            continue;
-        }
-        let opened = info.open().map_err(|e| device_fault(&e, &format!("cannot open device {address}")));
-        let found =
-            opened.and_then(|device| match place.representor.as_deref().filter(|_| role == Role::Dpu) {
-                Some(wanted) => match device.representor(wanted) {
-                    Ok(representor) => Ok((device, Some(representor))),
-                    Err(e) => Err(device_fault(&e, &format!("cannot open representor {wanted} (--rep-pci)"))),
-                },
-                None => Ok((device, None)),
-            });
-        match found {
-            Ok(found) => return Ok(found),
-            Err(why) => fault = why,
-        }
-    }
-    Err(fault)
-}
-
-fn start<C: Context>(left: &mut Left<C>, engine: &ProgressEngine) -> Result<(), Error> {
-    *left = match std::mem::replace(left, Left::Consumed) {
-        Left::Config(config) => match config.start(engine) {
-            Ok(starting) => Left::Starting(starting),
-            Err(failed) => {
-                let (error, back) = failed.into_parts();
-                *left = back;
-                return Err(error);
-            }
-        },
-        other => other,
-    };
-    Ok(())
 }
 
 impl Transport for Comch {
@@ -417,8 +365,15 @@ impl Transport for Comch {
             }
         }
         if self.due.is_none() {
+            if let Some(fast) = &mut self.fast {
+                fast.progressed();
+                any |= fast.receive(most, sink);
+            }
             self.follow();
             self.read_events();
+        }
+        if self.due.is_none() {
+            any |= self.follow_fast();
         }
         match self.due.take() {
             Some(None) => {
@@ -445,6 +400,9 @@ impl Transport for Comch {
         if self.room(lane) == 0 {
             return Err(if self.peer.is_some() { Refused::Busy } else { Refused::Down });
         }
+        if let (Lane::Fast, Some(fast)) = (lane, &mut self.fast) {
+            return fast.send(header, payload);
+        }
         let Some(peer) = &self.peer else { return Err(Refused::Down) };
         match peer.send_parts(&[header, payload]) {
             Ok(()) => Ok(()),
@@ -461,8 +419,35 @@ impl Transport for Comch {
         let most = match lane {
             Lane::Control => self.allowed,
             Lane::Data => self.allowed - self.reserve(),
+            Lane::Fast => return self.fast.as_ref().map_or(0, Fast::room),
         };
         most.saturating_sub(peer.in_flight()) as usize
+    }
+
+    fn longest_fast(&self) -> usize {
+        self.fast.as_ref().map_or(0, Fast::longest)
+    }
+
+    fn open_fast(&mut self) {
+        if let (Some(peer), Some(offer), None) = (&self.peer, self.offer, &self.fast) {
+            self.fast = Some(Fast::open(offer, &self.engine, &self.device, peer));
+        }
+    }
+
+    fn fast(&self) -> FastStates {
+        self.fast.as_ref().map_or(FastStates::default(), Fast::states)
+    }
+
+    fn next_fast_note(&mut self) -> Option<FastNote> {
+        self.fast.as_mut()?.next_note()
+    }
+
+    fn fast_note(&mut self, note: FastNote) -> Result<(), String> {
+        match (&mut self.fast, &self.peer) {
+            (Some(fast), Some(peer)) => fast.noted(note, peer),
+            // Its sender has not heard yet that there is none any more.
+            _ => Ok(()),
+        }
     }
 
     fn set_peer_queue(&mut self, messages: u32) {
@@ -475,6 +460,7 @@ impl Transport for Comch {
         if replace {
             self.retired.extend(self.peer.iter().map(Connection::id));
             self.peer = Some(newcomer);
+            self.fast = None;
             self.due = Some(None);
         } else {
             log::warn!(target: crate::LOG, "the other host relay was sent away: there is a session already");
@@ -494,11 +480,15 @@ impl Transport for Comch {
 
     fn close(&mut self) -> Result<(), Fault> {
         let flushed = Instant::now() + STOP;
-        while self.peer.as_ref().is_some_and(|peer| peer.is_connected() && peer.in_flight() > 0)
-            && Instant::now() < flushed
-        {
+        let busy = |link: &Comch| {
+            let Some(peer) = link.peer.as_ref().filter(|peer| peer.is_connected()) else { return false };
+            peer.in_flight() > 0 || link.fast.as_ref().is_some_and(|fast| fast.in_flight() > 0)
+        };
+        while busy(self) && Instant::now() < flushed {
             self.wait_a_bit();
+            self.follow_fast();
         }
+        self.fast = None;
         self.events = None;
         if matches!(self.end, End::Dpu(_)) {
             let patience = Instant::now() + LEAVE;
@@ -519,15 +509,19 @@ impl Transport for Comch {
         std::os::fd::AsFd::as_fd(&self.engine)
     }
 
-    fn arm(&mut self) -> bool {
-        if self.due.is_some() || !self.inbox.borrow().entries.is_empty() {
-            return false;
+    fn arm(&mut self) -> Duration {
+        let work = self.fast.as_ref().is_some_and(Fast::has_work);
+        if work || self.due.is_some() || !self.inbox.borrow().entries.is_empty() {
+            return Duration::ZERO;
+        }
+        if self.fast.as_ref().is_some_and(Fast::is_starting) {
+            return STARTING_NAP;
         }
         // Armed, it is readable at once if there is work; what a release misses is seen after the nap.
         if let Err(error) = self.engine.arm() {
             log::debug!(target: crate::LOG, "{error}");
         }
-        true
+        NAP
     }
 
     fn describe(&self) -> String {
@@ -545,40 +539,5 @@ impl Comch {
             log::debug!(target: crate::LOG, "{error}");
         }
         self.inbox.borrow_mut().entries.clear();
-    }
-}
-
-fn finish<C: Context>(left: Left<C>) -> Result<(), Error>
-where
-    Left<C>: Stop<C>,
-{
-    match left.now().stopping() {
-        Some(stopping) => stopping.wait_for(STOP).map(drop).map_err(|failed| failed.into_parts().0),
-        None => Ok(()),
-    }
-}
-
-/// What is to be stopped of what is left.
-trait Stop<C: Context> {
-    fn stopping(self) -> Option<doca_comch::Stopping<C>>;
-}
-
-impl Stop<Client> for Left<Client> {
-    fn stopping(self) -> Option<doca_comch::Stopping<Client>> {
-        match self {
-            Left::Running(client) => Some(client.stop()),
-            Left::Stopping(stopping) => Some(stopping),
-            _ => None,
-        }
-    }
-}
-
-impl Stop<Server> for Left<Server> {
-    fn stopping(self) -> Option<doca_comch::Stopping<Server>> {
-        match self {
-            Left::Running(server) => Some(server.stop()),
-            Left::Stopping(stopping) => Some(stopping),
-            _ => None,
-        }
     }
 }
