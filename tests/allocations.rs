@@ -97,4 +97,16 @@ fn tasks_allocate_nothing() {
             .map(|word| word.buffer);
     });
     assert_eq!(one_sided, 0, "one-sided tasks");
+
+    let take = || pair.memory.take(64).unwrap();
+    let mut send = pair.left.sends.prepare(&pair.left.connection, take()).ok();
+    let mut receive = pair.right.receives.prepare(take()).ok();
+    let mut write = writes.prepare(&connection, pair.memory.take(8).unwrap(), &range).ok();
+    let prepared = allocations(|| {
+        let landing = receive.take().unwrap().submit().unwrap();
+        send = send.take().unwrap().submit().unwrap().wait_for(LIMIT).ok();
+        receive = landing.wait_for(LIMIT).ok();
+        write = write.take().unwrap().submit().unwrap().wait_for(LIMIT).ok();
+    });
+    assert_eq!(prepared, 0, "prepared tasks");
 }

@@ -4,114 +4,16 @@
 mod support;
 
 use doca::event::{Condition, Publisher, Subscriber};
-use doca::rdma::{
-    CompareSwapTask, Config, Connection, EventAddTask, EventGetTask, EventSetTask, FetchAddTask, Opcode,
-    Queue, Rdma, ReadTask, ReceiveTask, SendImmTask, Task, TransportType, WriteImmTask, WriteTask,
-};
+use doca::rdma::{EventAddTask, Opcode, ReadTask, Task, TransportType};
 use doca::{
-    Access, Buffer, Chain, Code, Device, Error, Failed, Memory, PrivateMemory, ProgressEngine, Refusal,
-    RemoteEvent, RemoteMemory, SharedMemory, SyncEvent,
+    Access, Buffer, Code, Device, Error, Failed, Memory, ProgressEngine, Refusal, RemoteEvent, RemoteMemory,
+    SyncEvent,
 };
 use std::time::Duration;
+use support::peers::{Peers, configure};
 use support::{LIMIT, device, other_device};
 
 const ALL: Access = Access::ANY_RDMA;
-
-/// A context that asks, with a queue of each kind, and one that is asked.
-struct Peers {
-    device: Device,
-    local: PrivateMemory,
-    connection: Connection,
-    imms: Queue<SendImmTask>,
-    reads: Queue<ReadTask>,
-    writes: Queue<WriteTask>,
-    write_imms: Queue<WriteImmTask>,
-    swaps: Queue<CompareSwapTask>,
-    adds: Queue<FetchAddTask>,
-    gets: Queue<EventGetTask>,
-    sets: Queue<EventSetTask>,
-    event_adds: Queue<EventAddTask>,
-    receives: Queue<ReceiveTask>,
-    _back: Connection,
-    asker: Rdma,
-    _asked: Rdma,
-    _engine: ProgressEngine,
-}
-
-fn configure(device: &Device) -> Config {
-    let mut config = Rdma::configure(device).unwrap();
-    config.set_gid_roce_v2().unwrap();
-    config
-}
-
-impl Peers {
-    /// The asked context permits this.
-    fn new(permitted: Access) -> Self {
-        let device = device();
-        let engine = ProgressEngine::new().unwrap();
-        let local = Memory::zeroed(4096).unwrap().private(&device).unwrap();
-        let (mut asker, mut asked) = (configure(&device), configure(&device));
-        asker.set_max_send_buf_list_len(4).unwrap();
-        asked.set_permissions(permitted).unwrap();
-        let (imms, reads, writes) =
-            (asker.enable(2).unwrap(), asker.enable(2).unwrap(), asker.enable(2).unwrap());
-        let (write_imms, swaps, adds) =
-            (asker.enable(2).unwrap(), asker.enable(2).unwrap(), asker.enable(2).unwrap());
-        let (gets, sets, event_adds) =
-            (asker.enable(2).unwrap(), asker.enable(2).unwrap(), asker.enable(2).unwrap());
-        let receives = asked.enable(2).unwrap();
-        let asker = asker.start(&engine).unwrap().running().unwrap();
-        let asked = asked.start(&engine).unwrap().running().unwrap();
-        let (ours, descriptor) = asker.export().unwrap();
-        let (theirs, their_descriptor) = asked.export().unwrap();
-        Peers {
-            connection: ours.connect(their_descriptor).unwrap(),
-            _back: theirs.connect(descriptor).unwrap(),
-            imms: asker.queue(imms).unwrap(),
-            reads: asker.queue(reads).unwrap(),
-            writes: asker.queue(writes).unwrap(),
-            write_imms: asker.queue(write_imms).unwrap(),
-            swaps: asker.queue(swaps).unwrap(),
-            adds: asker.queue(adds).unwrap(),
-            gets: asker.queue(gets).unwrap(),
-            sets: asker.queue(sets).unwrap(),
-            event_adds: asker.queue(event_adds).unwrap(),
-            receives: asked.queue(receives).unwrap(),
-            device,
-            local,
-            asker,
-            _asked: asked,
-            _engine: engine,
-        }
-    }
-
-    /// Shared memory of the asked side, and how the asker names it.
-    fn window(&self, access: Access) -> (SharedMemory, RemoteMemory) {
-        let memory = Memory::zeroed(4096).unwrap().shared(&self.device, access).unwrap();
-        let remote = RemoteMemory::import(&self.device, memory.export().unwrap()).unwrap();
-        (memory, remote)
-    }
-
-    fn event(&self) -> (SyncEvent, RemoteEvent) {
-        let event = SyncEvent::new(Publisher::RemoteNet, Subscriber::Cpu(&self.device)).unwrap();
-        let remote = RemoteEvent::import(&self.device, event.export_net().unwrap()).unwrap();
-        (event, remote)
-    }
-
-    fn with(&self, data: &[u8]) -> Buffer {
-        let mut buffer = self.local.take(data.len()).unwrap();
-        buffer.copy_from_slice(data);
-        buffer
-    }
-
-    fn chain(&self, lens: &[usize]) -> Chain {
-        let mut chain = Chain::new(self.local.take(lens[0]).unwrap());
-        for &len in &lens[1..] {
-            chain.push(self.local.take(len).unwrap()).unwrap();
-        }
-        chain
-    }
-}
 
 #[test]
 fn immediates_arrive_as_they_were_sent() {
@@ -372,7 +274,7 @@ fn what_cannot_work_is_refused_before_doca_is_asked() {
     let pending: Vec<_> = (0..2).map(|_| peers.reads.submit(on, &range, take(16)).unwrap()).collect();
     assert_eq!(refused(peers.reads.submit(on, &range, take(16)), 16), Some(Refusal::Full));
     pending.into_iter().for_each(|mut read| drop(read.wait_for(LIMIT).unwrap()));
-    assert_eq!(refused(peers.reads.submit(&peers._back, &range, take(16)), 16), Some(Refusal::OtherContext));
+    assert_eq!(refused(peers.reads.submit(&peers.back, &range, take(16)), 16), Some(Refusal::OtherContext));
     on.disconnect().unwrap();
     assert_eq!(refused(peers.reads.submit(on, &range, take(16)), 16), Some(Refusal::NotConnected));
     peers.asker.stop().wait_for(LIMIT).unwrap();
@@ -563,10 +465,10 @@ fn a_dropped_task_lets_go_of_what_it_named() {
     for done_before in [false, true] {
         let read = peers.reads.submit(&peers.connection, &range, peers.local.take(8).unwrap()).unwrap();
         if done_before {
-            support::until(&peers._engine, || read.is_done());
+            support::until(&peers.engine, || read.is_done());
         }
         drop(read);
-        support::until(&peers._engine, || range.set_range(0, 8).is_ok());
+        support::until(&peers.engine, || range.set_range(0, 8).is_ok());
     }
 }
 

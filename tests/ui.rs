@@ -8,6 +8,9 @@
 //! | `submit_on_connecting` | tasks need an established connection |
 //! | `submit_on_exported` | tasks need a connection that was connected |
 //! | `buffer_in_flight` | a submitted buffer is not ours until it comes back |
+//! | `prepared_buffer_in_flight` | nor is that of a prepared task |
+//! | `prepared_data_of_in_flight` | which has no data until then |
+//! | `prepared_submitted_twice` | a prepared task is in flight once at a time |
 //! | `engine_across_threads` | an engine stays on its thread |
 //! | `context_across_threads` | and so does what runs on it |
 //! | `slice_of_shared_memory` | memory that a peer may write has no slices |
@@ -31,6 +34,9 @@ const CASES: &[&str] = &[
     "submit_on_connecting",
     "submit_on_exported",
     "buffer_in_flight",
+    "prepared_buffer_in_flight",
+    "prepared_data_of_in_flight",
+    "prepared_submitted_twice",
     "engine_across_threads",
     "context_across_threads",
     "slice_of_shared_memory",
@@ -50,7 +56,8 @@ const CASES: &[&str] = &[
 /// Whether the features that a case needs are on. What rustc says of a connection depends on whether two libraries have
 /// one.
 fn is_on(case: &str) -> bool {
-    cfg!(feature = "comch") || !(case.starts_with("comch_") || case.starts_with("submit_on_"))
+    let names_both = ["comch_", "submit_on_", "prepared_"];
+    cfg!(feature = "comch") || !names_both.iter().any(|start| case.starts_with(start))
 }
 
 #[test]

@@ -226,6 +226,14 @@ pub trait Payload: sealed::Sealed + Sized {
     /// Notes that DOCA may have changed what it knows about the buffer's data.
     fn disturbed(&mut self);
 
+    /// Makes a destination that was ready ready again: `doca_buf_reset_data_len`.
+    ///
+    /// # Errors
+    ///
+    /// DOCA's.
+    #[doc(alias = "doca_buf_reset_data_len")]
+    fn empty(&mut self) -> Result<()>;
+
     /// The first 8 bytes of the data as a number in the order of this machine, if there are so many.
     fn first_word(&self) -> Option<u64>;
 }
@@ -314,6 +322,11 @@ macro_rules! single {
             }
 
             #[inline]
+            fn empty(&mut self) -> Result<()> {
+                self.piece.as_destination().map(|_| ())
+            }
+
+            #[inline]
             fn first_word(&self) -> Option<u64> {
                 let $buffer = self;
                 $first_word
@@ -375,6 +388,11 @@ impl Payload for Frozen {
     #[inline]
     fn disturbed(&mut self) {}
 
+    /// It is no destination.
+    fn empty(&mut self) -> Result<()> {
+        Ok(())
+    }
+
     fn first_word(&self) -> Option<u64> {
         word(self)
     }
@@ -417,6 +435,10 @@ impl Payload for Chain {
 
     fn disturbed(&mut self) {
         self.disturb();
+    }
+
+    fn empty(&mut self) -> Result<()> {
+        self.as_destination().map(|_| ())
     }
 
     fn first_word(&self) -> Option<u64> {
@@ -478,6 +500,11 @@ impl Payload for () {
 
     #[inline]
     fn disturbed(&mut self) {}
+
+    #[inline]
+    fn empty(&mut self) -> Result<()> {
+        Ok(())
+    }
 
     #[inline]
     fn first_word(&self) -> Option<u64> {

@@ -57,6 +57,10 @@ pub trait Member: Any {
     /// Frees the C tasks that are not in flight.
     fn free_idle_tasks(&self);
 
+    /// The context is not RUNNING any more, or is to stop: what was allowed without a look at its state is revoked. Runs
+    /// inside DOCA's callback too, and does no more than that.
+    fn revoke(&self) {}
+
     /// Before the context is stopped: ends what must be gone by then, step by step, and tells whether all of it is.
     /// Asked again after progress until it is.
     fn prepare_stop(&self) -> bool {
@@ -170,8 +174,10 @@ impl Lifecycle {
 
     pub(crate) fn note(&self, state: State) {
         self.state.set(state);
-        if state == State::Idle {
-            self.stopping.set(false);
+        match (state, self.engine.get()) {
+            (State::Idle, _) => self.stopping.set(false),
+            (State::Stopping, Some(core)) => core.watch_stopping(),
+            _ => {}
         }
     }
 
@@ -239,6 +245,7 @@ impl Lifecycle {
             return;
         }
         if self.state.get() == State::Stopping {
+            core.watch_stopping();
             member.free_idle_tasks();
         }
         if self.wish.get() != Wish::Live
@@ -249,6 +256,7 @@ impl Lifecycle {
                 false
             })
         {
+            member.revoke();
             member.free_idle_tasks();
             match core.inside(|| self.ctx.stop()) {
                 Ok(_) => {

@@ -81,6 +81,8 @@ bitflags::bitflags! {
         const MARKED = 2;
         /// The engine was destroyed or leaked.
         const CLOSED = 4;
+        /// A context is stopping: what comes back is to be freed, or it would never be idle.
+        const STOPPING = 8;
     }
 }
 
@@ -255,7 +257,7 @@ impl Core {
     #[cold]
     fn finish_step(&self) -> bool {
         let marked = self.has(Flags::MARKED);
-        if marked {
+        if marked || self.has(Flags::STOPPING) {
             self.tidy();
         }
         if let Some(panic) = self.panic.take() {
@@ -308,6 +310,11 @@ impl Core {
         self.set(Flags::MARKED, true);
     }
 
+    /// Notes that a context is stopping, so it is looked after at each step.
+    pub(crate) fn watch_stopping(&self) {
+        self.set(Flags::STOPPING, true);
+    }
+
     /// Keeps a panic of a closure until progress returned. Only the first of several is resumed.
     pub(crate) fn keep(&self, panic: Box<dyn Any + Send>) {
         let mut kept = self.panic.borrow_mut();
@@ -328,6 +335,7 @@ impl Core {
     /// Does what callbacks and dropped handles left to be done, children before contexts.
     pub(crate) fn tidy(&self) {
         self.set(Flags::MARKED, false);
+        self.set(Flags::STOPPING, false);
         let mut place = 0;
         while let Some((next, id, member)) = self.members.next(place) {
             place = next;

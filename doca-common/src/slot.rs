@@ -9,6 +9,11 @@
 //! Free ──────────> Flying ──────────> Done ───────> Free
 //!   ^                                   │ nobody waits
 //!   └───────────────────────────────────┘ (after progress)
+//!
+//!         hold            fly                complete           fly
+//! Free ─────────> Held ─────────> Flying ──────────────> Done ───────> Flying ...      for prepared tasks
+//!   ^               │ release                              │ release, or nobody waits
+//!   └───────────────┴──────────────────────────────────────┘
 //! ```
 //!
 //! All of it is made of cells, so that a completion is a few stores. Nothing here runs user code: loads and wakers
@@ -45,6 +50,8 @@ impl Token {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Phase {
     Free,
+    /// Out of the free list, for a task that will be submitted again and again.
+    Held,
     Flying,
     /// In flight, and something is to be done when it came back: somebody waits, or nobody wants it any more.
     Heeded,
@@ -55,11 +62,14 @@ enum Phase {
     Spent,
 }
 
-struct Slot<L, S> {
+/// The place of one operation.
+pub struct Slot<L, S> {
     phase: Cell<Phase>,
     /// Whether its handle was dropped.
     detached: Cell<bool>,
     pool: u16,
+    /// Its place in the slab.
+    index: u32,
     generation: Cell<u32>,
     /// Next in the free list of its pool, or in the list for after progress.
     next: Cell<u32>,
@@ -99,7 +109,6 @@ pub enum After<'a, L, S> {
 pub struct Vacant<'a, L, S> {
     slab: &'a Slab<L, S>,
     slot: &'a Slot<L, S>,
-    index: u32,
 }
 
 impl<'a, L, S> Vacant<'a, L, S> {
@@ -109,9 +118,22 @@ impl<'a, L, S> Vacant<'a, L, S> {
         &self.slot.side
     }
 
+    /// The slot, for libraries whose C tasks point to it: see [`crate::raw::task::pointer_to`].
+    #[inline]
+    pub fn slot(&self) -> &'a Slot<L, S> {
+        self.slot
+    }
+
     /// What the user data of the slot's C task is to be, once and for all: [`Slab::complete`] finds the slot by it.
     pub fn address(&self) -> u64 {
-        u64::from(self.slab.serial) << 32 | u64::from(self.index)
+        u64::from(self.slab.serial) << 32 | u64::from(self.slot.index)
+    }
+
+    /// Takes the slot for operations that come one after the other, until it is [released](Slab::release).
+    pub fn hold(self) -> &'a Slot<L, S> {
+        self.slab.free[usize::from(self.slot.pool)].set(self.slot.next.get());
+        self.slot.phase.set(Phase::Held);
+        self.slot
     }
 
     /// Takes the slot for an operation that is in flight now, with its load.
@@ -122,7 +144,59 @@ impl<'a, L, S> Vacant<'a, L, S> {
         slot.phase.set(Phase::Flying);
         // What was there is the empty load, so dropping it would only cost time.
         std::mem::forget(slot.load.replace(load));
-        Token { index: self.index, generation: slot.generation.get() }
+        Token { index: slot.index, generation: slot.generation.get() }
+    }
+}
+
+impl<L, S> Slot<L, S> {
+    /// What is kept beside the operation.
+    #[inline]
+    pub fn side(&self) -> &S {
+        &self.side
+    }
+
+    /// Notes that the next operation of a held slot is in flight.
+    #[inline]
+    pub fn fly(&self) {
+        self.phase.set(Phase::Flying);
+    }
+
+    /// Forgets how the last operation of a held slot ended. None is in flight.
+    pub fn rest(&self) {
+        self.phase.set(Phase::Held);
+    }
+
+    /// Whether the operation of a held slot came back, and what was to be done after progress is done.
+    #[inline]
+    pub fn is_done(&self) -> bool {
+        self.phase.get() == Phase::Done
+    }
+
+    /// Whether a held slot has no operation in flight, nor one in the list for after progress.
+    pub fn is_idle(&self) -> bool {
+        matches!(self.phase.get(), Phase::Held | Phase::Done)
+    }
+
+    /// Records that an operation came back, after `note` has recorded how; ignores what is not in flight. True if
+    /// something is to be done after progress: [`Slab::queue`] is to be told then.
+    #[inline]
+    pub fn complete(&self, note: impl FnOnce(&S)) -> bool {
+        let phase = self.phase.get();
+        if phase != Phase::Flying && phase != Phase::Heeded {
+            return false;
+        }
+        note(&self.side);
+        self.phase.set(Phase::Done);
+        phase == Phase::Heeded
+    }
+
+    /// Wants to be woken when the outcome is there. Gives a waker that is no longer needed.
+    pub fn watch(&self, waker: Waker) -> Option<Waker> {
+        if !is_flying(self) {
+            return Some(waker);
+        }
+        self.phase.set(Phase::Heeded);
+        self.waker.replace(Some(waker))
     }
 }
 
@@ -130,10 +204,11 @@ impl<L: Default, S: Default> Slab<L, S> {
     /// A slab with a pool of each of these sizes.
     pub fn new(pools: &[u32]) -> Self {
         static SERIAL: AtomicU32 = AtomicU32::new(1);
-        let slot = |pool: usize| Slot {
+        let slot = |(index, pool): (usize, usize)| Slot {
             phase: Cell::new(Phase::Free),
             detached: Cell::new(false),
             pool: pool as u16,
+            index: index as u32,
             generation: Cell::new(0),
             next: Cell::new(END),
             load: Cell::default(),
@@ -142,10 +217,10 @@ impl<L: Default, S: Default> Slab<L, S> {
         };
         let sizes = pools.iter().enumerate();
         let slots: Box<[_]> =
-            sizes.flat_map(|(pool, &size)| (0..size).map(move |_| pool)).map(slot).collect();
+            sizes.flat_map(|(pool, &size)| (0..size).map(move |_| pool)).enumerate().map(slot).collect();
         let free: Box<[_]> = pools.iter().map(|_| Cell::new(END)).collect();
-        for (index, slot) in slots.iter().enumerate().rev() {
-            slot.next.set(free[usize::from(slot.pool)].replace(index as u32));
+        for slot in slots.iter().rev() {
+            slot.next.set(free[usize::from(slot.pool)].replace(slot.index));
         }
         Slab { slots, free, queue: Cell::new(END), serial: SERIAL.fetch_add(1, Ordering::Relaxed) }
     }
@@ -155,27 +230,50 @@ impl<L: Default, S: Default> Slab<L, S> {
     pub fn vacant(&self, pool: usize) -> Option<Vacant<'_, L, S>> {
         let index = self.free[pool].get();
         let slot = self.slots.get(index as usize)?;
-        Some(Vacant { slab: self, slot, index })
+        Some(Vacant { slab: self, slot })
     }
 
     /// Records that an operation came back, after `note` has recorded how. Gives `None` for what is not in flight,
     /// otherwise whether something is to be done after progress.
     #[inline]
     pub fn complete(&self, address: u64, note: impl FnOnce(&S)) -> Option<bool> {
-        let index = address as u32;
-        let slot = self.slots.get(index as usize).filter(|_| (address >> 32) as u32 == self.serial)?;
-        let phase = slot.phase.get();
-        if phase != Phase::Flying && phase != Phase::Heeded {
-            return None;
+        let slot = self.slots.get(address as u32 as usize);
+        let slot = slot.filter(|slot| (address >> 32) as u32 == self.serial && is_flying(slot))?;
+        let heeded = slot.complete(note);
+        if heeded {
+            self.queue(slot);
         }
-        note(&slot.side);
-        if phase == Phase::Flying {
-            slot.phase.set(Phase::Done);
-            return Some(false);
-        }
+        Some(heeded)
+    }
+
+    /// Puts an operation that came back, and is heeded, in the list for after progress.
+    pub fn queue(&self, slot: &Slot<L, S>) {
         slot.phase.set(Phase::Queued);
-        slot.next.set(self.queue.replace(index));
-        Some(true)
+        slot.next.set(self.queue.replace(slot.index));
+    }
+
+    /// Wants to hear of the operations in flight that are chosen when they come back: they will be queued. Gives how
+    /// many are.
+    pub fn heed(&self, chosen: impl Fn(&S) -> bool) -> usize {
+        let chosen = self.slots.iter().filter(|slot| is_flying(slot) && chosen(&slot.side));
+        chosen.map(|slot| slot.phase.set(Phase::Heeded)).count()
+    }
+
+    /// Gives a slot back whose operation is not in flight.
+    #[inline]
+    pub fn release(&self, slot: &Slot<L, S>) {
+        slot.generation.set(slot.generation.get().wrapping_add(1));
+        self.link(slot);
+    }
+
+    /// Nobody wants the operation of a held slot any more, which is in flight or in the list for after progress: `load`
+    /// is kept until it came by, and the slot is given back then. Gives what is to be dropped.
+    pub fn abandon(&self, slot: &Slot<L, S>, load: L) -> (L, Option<Waker>) {
+        if is_flying(slot) {
+            slot.phase.set(Phase::Heeded);
+        }
+        slot.detached.set(true);
+        (slot.load.replace(load), slot.waker.take())
     }
 
     /// Whether the operation came back. A stale token counts as done: there is nothing to wait for.
@@ -202,7 +300,7 @@ impl<L: Default, S: Default> Slab<L, S> {
             return None;
         }
         match slot.phase.get() {
-            Phase::Done => self.release(slot, token.index),
+            Phase::Done => self.release(slot),
             // The list still names the slot, which is freed when it comes by.
             Phase::Queued => {
                 slot.phase.set(Phase::Spent);
@@ -216,11 +314,8 @@ impl<L: Default, S: Default> Slab<L, S> {
     /// Wants to be woken when the outcome is there. Gives a waker that is no longer needed.
     pub fn watch(&self, token: Token, waker: Waker) -> Option<Waker> {
         match self.slot(token) {
-            Some(slot) if is_flying(slot) => {
-                slot.phase.set(Phase::Heeded);
-                slot.waker.replace(Some(waker))
-            }
-            _ => Some(waker),
+            Some(slot) => slot.watch(waker),
+            None => Some(waker),
         }
     }
 
@@ -246,14 +341,14 @@ impl<L: Default, S: Default> Slab<L, S> {
             let waker = slot.waker.take();
             if slot.phase.get() == Phase::Spent {
                 // The generation went up when it was taken.
-                self.link(slot, index);
+                self.link(slot);
                 // Nobody waits any more, but dropping a waker is for others to do.
                 if let Some(waker) = waker {
                     return Some(After::Wake(waker));
                 }
             } else if slot.detached.replace(false) {
                 let load = slot.load.take();
-                self.release(slot, index);
+                self.release(slot);
                 return Some(After::Drop { load, side: &slot.side });
             } else {
                 slot.phase.set(Phase::Done);
@@ -275,15 +370,9 @@ impl<L: Default, S: Default> Slab<L, S> {
     }
 
     #[inline]
-    fn release(&self, slot: &Slot<L, S>, index: u32) {
-        slot.generation.set(slot.generation.get().wrapping_add(1));
-        self.link(slot, index);
-    }
-
-    #[inline]
-    fn link(&self, slot: &Slot<L, S>, index: u32) {
+    fn link(&self, slot: &Slot<L, S>) {
         slot.phase.set(Phase::Free);
-        slot.next.set(self.free[usize::from(slot.pool)].replace(index));
+        slot.next.set(self.free[usize::from(slot.pool)].replace(slot.index));
     }
 }
 
@@ -400,6 +489,71 @@ mod tests {
         assert!(slab.after().is_none());
         assert!(launch(&slab, 0, None).is_some());
         assert_eq!(count.0.load(Ordering::Relaxed), 0);
+    }
+
+    #[test]
+    fn a_held_slot_has_one_operation_after_the_other() {
+        let slab = Small::new(&[1]);
+        let slot = slab.vacant(0).unwrap().hold();
+        assert!(slab.vacant(0).is_none() && slot.is_idle() && !slot.is_done());
+        for outcome in 0..3 {
+            slot.fly();
+            assert!(!slot.is_idle() && slab.sides().all(|(_, flying)| flying));
+            assert!(!slot.complete(|side| side.set(outcome)));
+            assert!(!slot.complete(|side| side.set(100)), "twice");
+            assert!(slot.is_done() && slot.is_idle());
+            assert_eq!(slot.side().get(), outcome);
+        }
+        slot.rest();
+        assert!(slot.is_idle() && !slot.is_done());
+        slab.release(slot);
+        assert!(launch(&slab, 0, None).is_some());
+    }
+
+    #[test]
+    fn an_abandoned_slot_keeps_its_load_until_it_came_back() {
+        let slab = Small::new(&[1]);
+        let load = Rc::new(());
+        let slot = slab.vacant(0).unwrap().hold();
+        slot.fly();
+        assert!(slab.abandon(slot, Some(load.clone())).0.is_none());
+        assert!(slab.after().is_none() && slab.vacant(0).is_none());
+        assert!(slot.complete(|_| ()));
+        slab.queue(slot);
+        assert!(slab.vacant(0).is_none(), "the list comes by first");
+        let Some(After::Drop { load: back, .. }) = slab.after() else { panic!("nothing to drop") };
+        drop(back);
+        assert_eq!(Rc::strong_count(&load), 1);
+        let slot = slab.vacant(0).unwrap().hold();
+        slot.fly();
+        assert!(!slot.complete(|_| ()), "wanted again");
+    }
+
+    #[test]
+    fn a_held_slot_in_the_list_can_be_abandoned() {
+        let (slab, count) = (Small::new(&[1]), Arc::new(Count(AtomicUsize::new(0))));
+        let slot = slab.vacant(0).unwrap().hold();
+        slot.fly();
+        assert!(slot.watch(count.clone().into()).is_none());
+        assert!(slot.complete(|_| ()));
+        slab.queue(slot);
+        assert!(!slot.is_idle() && !slot.is_done());
+        let (_, waker) = slab.abandon(slot, Some(Rc::new(())));
+        assert!(waker.is_some());
+        assert!(matches!(slab.after(), Some(After::Drop { load: Some(_), .. })));
+        assert!(slab.vacant(0).is_some() && slab.after().is_none());
+    }
+
+    #[test]
+    fn what_is_heeded_is_told() {
+        let slab = Small::new(&[2]);
+        let (first, second) = (launch(&slab, 0, None).unwrap(), launch(&slab, 0, None).unwrap());
+        assert_eq!(slab.heed(|_| true), 2);
+        assert_eq!(slab.heed(|_| false), 0);
+        assert_eq!(complete(&slab, second.1, 7), Some(true));
+        assert!(!slab.is_done(first.0) && slab.is_done(second.0));
+        assert!(slab.after().is_none());
+        assert_eq!(take(&slab, second.0), Some(7));
     }
 
     #[test]

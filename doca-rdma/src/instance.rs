@@ -97,10 +97,6 @@ impl Instance {
         self.run.borrow().clone()
     }
 
-    pub(crate) fn run_cell(&self) -> &RefCell<Option<Rc<Run>>> {
-        &self.run
-    }
-
     pub(crate) fn begin(&self, run: Rc<Run>) {
         *self.run.borrow_mut() = Some(run);
     }
@@ -129,6 +125,12 @@ impl Member for Instance {
     fn free_idle_tasks(&self) {
         if let Some(run) = self.run() {
             run.free_idle_tasks();
+        }
+    }
+
+    fn revoke(&self) {
+        if let Some(run) = self.run() {
+            run.revoke();
         }
     }
 

@@ -9,6 +9,7 @@
 //!                                                                   ├─ listen ──────> Listener ── wait ─────┤
 //!                                                                   └─ bridge ──────> Bridging, Accepted ───┘
 //!                             queue.submit(&connection, buffer) ──> Pending ── wait, or .await ──> buffer
+//!                             queue.prepare(&connection, buffer) ─> Prepared ── submit ──> InFlight ── wait ──> Prepared
 //! ```
 //!
 //! Wrong orders do not compile. What changes by itself (a peer goes, a context stops) is checked when it matters, and
@@ -42,6 +43,9 @@
 //! Submitting takes a buffer by value; success, failure and flush give it back. Dropping a [`Pending`] detaches it:
 //! the buffer stays with the task until that is done, then goes back to its memory.
 //!
+//! A task that is done over and over is [prepared](prepared) once and submitted again and again, which costs little more
+//! than DOCA's own call.
+//!
 //! # Stopping
 //!
 //! Handles may be dropped or forgotten in any order. Dropping [`Rdma`] queues its end: progress of its engine (or
@@ -55,6 +59,7 @@ pub mod connection;
 mod context;
 pub mod gid;
 mod instance;
+pub mod prepared;
 #[allow(unsafe_code, reason = "the C calls of this crate")]
 mod raw;
 mod run;
@@ -68,8 +73,9 @@ pub use connection::{
     Decision, Events, Exported, Listener, Request,
 };
 pub use context::{Left, Rdma, Starting, Stopping};
+pub use prepared::{InFlight, Prepared, TaskLeft};
 pub use task::{
-    CompareSwapTask, EventAddTask, EventGetTask, EventSetTask, FetchAddTask, Fetched, Key, Pending, Queue,
-    ReadTask, ReceiveTask, Received, SendImmTask, SendTask, Task, Word, WriteImmTask, WriteTask,
+    Arrival, CompareSwapTask, EventAddTask, EventGetTask, EventSetTask, FetchAddTask, Fetched, Key, Pending,
+    Queue, ReadTask, ReceiveTask, Received, SendImmTask, SendTask, Task, Word, WriteImmTask, WriteTask,
 };
 pub use values::{Mtu, Opcode, TransportType};

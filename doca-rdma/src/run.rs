@@ -7,8 +7,8 @@ use crate::values::Opcode;
 use doca_common::buffer::{Load, Payload};
 use doca_common::context::{Lifecycle, Member};
 use doca_common::engine::Core;
-use doca_common::raw::task::Kept;
-use doca_common::slot::{After, Slab, Vacant};
+use doca_common::raw::task::{Kept, Ready};
+use doca_common::slot::{After, Slab, Slot};
 use doca_common::{Access, Code, Error, Refusal, RemoteBuffer, RemoteEvent, Result};
 use std::cell::{Cell, RefCell};
 use std::fmt;
@@ -32,8 +32,8 @@ pub(crate) enum Role {
 pub enum Target {
     #[default]
     None,
-    Memory(#[expect(dead_code, reason = "only kept")] RemoteBuffer),
-    Event(#[expect(dead_code, reason = "only kept")] RemoteEvent),
+    Memory(RemoteBuffer),
+    Event(RemoteEvent),
 }
 
 /// What is kept in the slot of a task, beside its local buffer.
@@ -41,6 +41,8 @@ pub enum Target {
 pub struct Flight {
     /// The C task, and what it was last told: its connection, and what stands in its fields.
     pub(crate) task: Kept,
+    /// The same, as long as it is a prepared one that may be submitted.
+    pub(crate) ready: Ready,
     pub(crate) on: Cell<ConnectionId>,
     pub(crate) told: [Cell<u64>; FIELDS],
     /// What it names at the peer.
@@ -56,9 +58,9 @@ pub struct Flight {
 /// The most fields that a kind of task has.
 pub(crate) const FIELDS: usize = 4;
 
-/// The slab of a run, and a free place in it.
+/// The slab of a run, and a place in it.
 pub(crate) type Flights = Slab<Load, Flight>;
-pub(crate) type Place<'a> = Vacant<'a, Load, Flight>;
+pub(crate) type Place = Slot<Load, Flight>;
 
 /// The state of a run.
 pub(crate) struct Run {
@@ -177,30 +179,28 @@ impl Run {
         Err(Error::refused(call, Refusal::TooLong).with(format!("a chain of {len} buffers, {name} = {most}")))
     }
 
-    /// Records that a task came back, after `note` has recorded how; true if something is to be done after progress.
-    #[inline]
-    pub(crate) fn finish(&self, address: u64, note: impl FnOnce(&Flight)) -> bool {
-        let mut landed = false;
-        let noted = self.slab.complete(address, |flight| {
-            note(flight);
-            if self.lingering.get() {
-                landed = self.land(flight);
-            }
-        });
-        let Some(after) = noted else { return false };
-        // A task that comes back while the context stops must be freed, or it would never be idle.
-        after | landed | !self.life().is_running()
-    }
-
-    /// A task came back while some connection waits for that; true if its own did, and it was the last.
+    /// A task came back for which something is to be done after progress.
     #[cold]
-    fn land(&self, flight: &Flight) -> bool {
-        self.table.borrow_mut().landed(flight.on.get())
+    pub(crate) fn came_back(&self, place: &Place) {
+        if self.lingering.get() {
+            self.land(place.side());
+        }
+        self.slab.queue(place);
     }
 
-    /// Tasks in flight on a connection.
+    /// A task came back while some connection waits for that.
+    fn land(&self, flight: &Flight) {
+        self.table.borrow_mut().landed(flight.on.get());
+    }
+
+    /// Tasks in flight on a connection, of each of which [`came_back`](Self::came_back) is told.
     pub(crate) fn flying_on(&self, connection: ConnectionId) -> usize {
-        self.slab.sides().filter(|(flight, flying)| *flying && flight.on.get() == connection).count()
+        self.slab.heed(|flight| flight.on.get() == connection)
+    }
+
+    /// Prepared tasks may not be submitted any more.
+    pub(crate) fn revoke(&self) {
+        self.slab.sides().for_each(|(flight, _)| flight.ready.revoke());
     }
 
     /// After progress: wakes, drops, and disconnects what nobody holds.

@@ -1,13 +1,15 @@
 //! Tasks: kinds, the keys and queues of a context, and what was submitted.
 
-mod event;
-mod remote;
+pub(crate) mod event;
+pub(crate) mod remote;
+mod way;
 
 pub use event::{EventAddTask, EventGetTask, EventSetTask};
 pub use remote::{CompareSwapTask, FetchAddTask, Fetched, ReadTask, Word, WriteImmTask, WriteTask};
 
 use crate::caps;
-use crate::connection::{Connection, ConnectionId, Open};
+use crate::connection::{Connection, ConnectionId, Door};
+use crate::prepared::Prepared;
 use crate::raw::task::Kind;
 use crate::run::{Flight, Place, Role, Run, Target};
 use crate::values::Opcode;
@@ -19,10 +21,12 @@ use doca_common::{Code, Error, Failed, Refusal, Result};
 use std::fmt;
 use std::future::Future;
 use std::marker::PhantomData;
+use std::ops::Deref;
 use std::pin::Pin;
 use std::rc::Rc;
 use std::task::{Context as Poller, Poll};
 use std::time::{Duration, Instant};
+use way::{Again, Once, Way};
 
 /// Number of kinds.
 pub(crate) const POOLS: usize = 11;
@@ -44,11 +48,18 @@ pub trait Task: Kind + Sized + 'static {
     #[doc(hidden)]
     const TARGETED: bool;
     #[doc(hidden)]
+    const CONNECTED: bool;
+    #[doc(hidden)]
     const FILLS: bool;
 
     /// What a success gives.
     type Output<P>;
 
+    /// Notes what a success did to the local buffer.
+    #[doc(hidden)]
+    fn landed<P: Payload>(payload: &mut P, flight: &Flight);
+
+    /// What a success gives, after that was noted.
     #[doc(hidden)]
     fn output<P: Payload>(payload: P, flight: &Flight) -> Self::Output<P>;
 
@@ -58,10 +69,10 @@ pub trait Task: Kind + Sized + 'static {
     }
 }
 
-/// Kinds with their pool, name in C, capability, whether they name something of the peer, whether they fill their
-/// local buffer or only take from it, and what they give.
+/// Kinds with their pool, name in C, capability, whether they go out on a connection and name something of the peer, what
+/// they do to their local buffer, and what they give.
 macro_rules! kind {
-    ($($(#[$doc:meta])* $kind:ident: $pool:literal, $name:literal, $capability:expr, $targeted:ident, $fills:ident;
+    ($($(#[$doc:meta])* $kind:ident: $pool:literal, $name:literal, $capability:expr, $targeted:ident, $effect:ident;
        Output = $output:ty, |$buffer:pat_param, $flight:tt| $make:expr;)*) => {
         $(
             $(#[$doc])*
@@ -75,8 +86,14 @@ macro_rules! kind {
                 const CAPABILITY: doca_common::caps::Capability = $capability;
                 const POOL: usize = $pool;
                 const TARGETED: bool = $crate::task::kind!(@ $targeted);
-                const FILLS: bool = $crate::task::kind!(@ $fills);
+                const CONNECTED: bool = $crate::task::kind!(@connected $targeted);
+                const FILLS: bool = $crate::task::kind!(@ $effect);
                 type Output<P> = $output;
+
+                #[inline]
+                fn landed<P: Payload>(payload: &mut P, flight: &Flight) {
+                    $crate::task::$effect(payload, flight);
+                }
 
                 #[inline]
                 fn output<P: Payload>($buffer: P, $flight: &Flight) -> Self::Output<P> {
@@ -85,12 +102,43 @@ macro_rules! kind {
             }
         )*
     };
-    (@ message) => { false };
+    (@connected incoming) => { false };
+    (@connected $outgoing:ident) => { true };
     (@ targeted) => { true };
     (@ takes) => { false };
-    (@ fills) => { true };
+    (@ incoming) => { false };
+    (@ message) => { false };
+    (@ $fills:ident) => { true };
 }
 use kind;
+
+/// The data stay as they were.
+#[inline]
+fn takes<P: Payload>(_payload: &mut P, _flight: &Flight) {}
+
+/// A message is in the buffer.
+#[inline]
+fn message_came<P: Payload>(payload: &mut P, flight: &Flight) {
+    if flight.opcode.get() == Opcode::WRITE_WITH_IMM {
+        // The data is elsewhere, and nobody says what DOCA did to the receive's buffer.
+        payload.disturbed();
+    } else {
+        payload.filled(flight.len.get() as usize);
+    }
+}
+
+/// Bytes of the peer are in the buffer.
+#[inline]
+fn bytes_came<P: Payload>(payload: &mut P, flight: &Flight) {
+    payload.filled(flight.len.get() as usize);
+}
+
+/// A number is in the buffer. Nobody says what DOCA did to the length of its data.
+#[inline]
+fn word_came<P: Payload>(payload: &mut P, _flight: &Flight) {
+    payload.filled(8);
+    payload.disturbed();
+}
 
 kind! {
     /// Sends a message to a peer that posted a receive: `doca_rdma_task_send`. Gives the buffer back.
@@ -98,8 +146,8 @@ kind! {
     Output = P, |buffer, _| buffer;
 
     /// Receives the next message of any connection of the context: `doca_rdma_task_receive`. Gives [`Received`].
-    ReceiveTask: 1, "doca_rdma_task_receive", caps::RECEIVE, message, fills;
-    Output = Received<P>, |buffer, flight| Received::new(buffer, flight);
+    ReceiveTask: 1, "doca_rdma_task_receive", caps::RECEIVE, incoming, message_came;
+    Output = Received<P>, |buffer, flight| Received { buffer, arrival: Arrival::of(flight) };
 
     /// Sends a message with a number to a peer that posted a receive: `doca_rdma_task_send_imm`. Gives the buffer
     /// back.
@@ -107,31 +155,26 @@ kind! {
     Output = P, |buffer, _| buffer;
 }
 
-/// A message that arrived.
-pub struct Received<P> {
-    /// The buffer; its data is the message.
-    pub buffer: P,
+/// What is known of a message that arrived.
+#[derive(Clone, Copy, Debug)]
+pub struct Arrival {
     len: u32,
     immediate: u32,
     opcode: Opcode,
     connection: ConnectionId,
 }
 
-impl<P: Payload> Received<P> {
+impl Arrival {
     #[inline]
-    fn new(mut buffer: P, flight: &Flight) -> Self {
-        let (len, opcode) = (flight.len.get(), flight.opcode.get());
-        if opcode == Opcode::WRITE_WITH_IMM {
-            // The data is elsewhere, and nobody says what DOCA did to the receive's buffer.
-            buffer.disturbed();
-        } else {
-            buffer.filled(len as usize);
+    pub(crate) fn of(flight: &Flight) -> Self {
+        Arrival {
+            len: flight.len.get(),
+            immediate: flight.immediate.get(),
+            opcode: flight.opcode.get(),
+            connection: flight.from.get(),
         }
-        Received { buffer, len, immediate: flight.immediate.get(), opcode, connection: flight.from.get() }
     }
-}
 
-impl<P> Received<P> {
     /// Bytes of the message: `doca_rdma_task_receive_get_result_len`.
     #[doc(alias = "doca_rdma_task_receive_get_result_len")]
     pub fn message_len(&self) -> usize {
@@ -155,6 +198,21 @@ impl<P> Received<P> {
     #[doc(alias = "doca_rdma_task_receive_get_result_rdma_connection")]
     pub fn connection(&self) -> ConnectionId {
         self.connection
+    }
+}
+
+/// A message that arrived: the buffer, and what [`Arrival`] tells.
+pub struct Received<P> {
+    /// The buffer; its data is the message.
+    pub buffer: P,
+    arrival: Arrival,
+}
+
+impl<P> Deref for Received<P> {
+    type Target = Arrival;
+
+    fn deref(&self) -> &Arrival {
+        &self.arrival
     }
 }
 
@@ -204,59 +262,9 @@ impl<T: Task> Queue<T> {
     pub(crate) fn new(run: Rc<Run>) -> Self {
         Queue { run, kind: PhantomData }
     }
-
-    /// Submits a task with a payload: `ready` checks it and makes it ready, `submit` hands the task over. The payload
-    /// goes into the slab when DOCA has taken the task: completions come by progress only.
-    #[inline]
-    fn launch<P: Payload>(
-        &self,
-        mut payload: P,
-        ready: impl FnOnce(&mut P) -> Result<NamedBuf>,
-        submit: impl FnOnce(&Place<'_>, NamedBuf) -> Result<()>,
-        target: impl FnOnce() -> Target,
-    ) -> std::result::Result<Pending<T, P>, Failed<P>> {
-        let buffer = match ready(&mut payload) {
-            Ok(buffer) => buffer,
-            Err(error) => return Err(Failed::new(error, payload)),
-        };
-        let Some(place) = self.run.slab().vacant(T::POOL) else {
-            return Err(Failed::new(Error::refused(SUBMIT, Refusal::Full), payload));
-        };
-        if let Err(error) = submit(&place, buffer) {
-            return Err(Failed::new(error, payload));
-        }
-        if T::TARGETED {
-            // A vacant place has no target, so dropping it would only cost time.
-            std::mem::forget(place.side().target.replace(target()));
-        }
-        let token = place.launch(payload.into_load());
-        Ok(Pending { run: self.run.clone(), token, types: PhantomData })
-    }
-
-    /// Submits a task on a connection.
-    #[inline]
-    fn launch_on<P: Payload>(
-        &self,
-        connection: &Connection,
-        payload: P,
-        ready: impl FnOnce(&Run, &mut P) -> Result<NamedBuf>,
-        submit: impl FnOnce(&Run, &Place<'_>, Open, NamedBuf) -> Result<()>,
-        target: impl FnOnce() -> Target,
-    ) -> std::result::Result<Pending<T, P>, Failed<P>> {
-        let run = &*self.run;
-        let Some(open) = connection.open_in(run) else {
-            return Err(Failed::new(connection.why_not_open_in(run), payload));
-        };
-        self.launch(
-            payload,
-            |payload| ready(run, payload),
-            |place, buffer| submit(run, place, open, buffer),
-            target,
-        )
-    }
 }
 
-const SUBMIT: &str = "doca_task_submit";
+pub(crate) const SUBMIT: &str = "doca_task_submit";
 
 impl<T> Clone for Queue<T> {
     fn clone(&self) -> Self {
@@ -285,7 +293,29 @@ impl Queue<SendTask> {
         connection: &Connection,
         source: S,
     ) -> std::result::Result<Pending<SendTask, S>, Failed<S>> {
-        self.launch_on(connection, source, ready_to_send, Run::submit_send, Target::default)
+        self.take::<Once, S>(connection, source)
+    }
+
+    /// Prepares to send the data of `source` again and again: `doca_rdma_task_send_allocate_init`.
+    ///
+    /// # Errors
+    ///
+    /// As for [`submit`](Self::submit).
+    pub fn prepare<S: Source>(
+        &self,
+        connection: &Connection,
+        source: S,
+    ) -> std::result::Result<Prepared<SendTask, S>, Failed<S>> {
+        self.take::<Again, S>(connection, source)
+    }
+
+    #[inline(always)]
+    fn take<W: Way, S: Source>(
+        &self,
+        connection: &Connection,
+        source: S,
+    ) -> std::result::Result<W::Handle<SendTask, S>, Failed<S>> {
+        self.take_on::<W, S>(connection, source, ready_to_send, Run::set_up_send, Target::default)
     }
 }
 
@@ -302,9 +332,33 @@ impl Queue<SendImmTask> {
         source: S,
         immediate: u32,
     ) -> std::result::Result<Pending<SendImmTask, S>, Failed<S>> {
-        let submit =
-            |run: &Run, place: &Place<'_>, open, from| run.submit_send_imm(place, open, from, immediate);
-        self.launch_on(connection, source, ready_to_send, submit, Target::default)
+        self.take::<Once, S>(connection, source, immediate)
+    }
+
+    /// Prepares to send the data of `source` with `immediate` again and again:
+    /// `doca_rdma_task_send_imm_allocate_init`.
+    ///
+    /// # Errors
+    ///
+    /// As for [`submit`](Self::submit).
+    pub fn prepare<S: Source>(
+        &self,
+        connection: &Connection,
+        source: S,
+        immediate: u32,
+    ) -> std::result::Result<Prepared<SendImmTask, S>, Failed<S>> {
+        self.take::<Again, S>(connection, source, immediate)
+    }
+
+    #[inline(always)]
+    fn take<W: Way, S: Source>(
+        &self,
+        connection: &Connection,
+        source: S,
+        immediate: u32,
+    ) -> std::result::Result<W::Handle<SendImmTask, S>, Failed<S>> {
+        let set_up = |run: &Run, place: &Place, open, from| run.set_up_send_imm(place, open, from, immediate);
+        self.take_on::<W, S>(connection, source, ready_to_send, set_up, Target::default)
     }
 }
 
@@ -322,21 +376,53 @@ impl Queue<ReceiveTask> {
         &self,
         destination: D,
     ) -> std::result::Result<Pending<ReceiveTask, D>, Failed<D>> {
-        let run = &*self.run;
-        let ready = |destination: &mut D| {
-            if !run.is_running() {
-                run.require_running(SUBMIT)?;
-            }
-            run.check(SUBMIT, destination, Role::Received)?;
-            destination.as_destination()
-        };
-        self.launch(destination, ready, |place, to| run.submit_receive(place, to), Target::default)
+        self.take::<Once, D>(destination)
     }
+
+    /// Prepares to receive into `destination` again and again: `doca_rdma_task_receive_allocate_init`.
+    ///
+    /// # Errors
+    ///
+    /// As for [`submit`](Self::submit).
+    pub fn prepare<D: Destination>(
+        &self,
+        destination: D,
+    ) -> std::result::Result<Prepared<ReceiveTask, D>, Failed<D>> {
+        self.take::<Again, D>(destination)
+    }
+
+    #[inline(always)]
+    fn take<W: Way, D: Destination>(
+        &self,
+        destination: D,
+    ) -> std::result::Result<W::Handle<ReceiveTask, D>, Failed<D>> {
+        let run = &*self.run;
+        W::take(
+            self,
+            destination,
+            |destination| {
+                if !run.is_running() {
+                    run.require_running(SUBMIT)?;
+                }
+                ready_to_receive(run, destination)
+            },
+            |place, to| run.set_up_receive(place, to),
+            Target::default,
+            Door::default,
+        )
+    }
+}
+
+/// Checks where a message is to go, and makes it ready.
+#[inline]
+pub(crate) fn ready_to_receive<D: Destination>(run: &Run, destination: &mut D) -> Result<NamedBuf> {
+    run.check(SUBMIT, destination, Role::Received)?;
+    destination.as_destination()
 }
 
 /// Checks what is to be sent and makes it ready.
 #[inline]
-fn ready_to_send<S: Source>(run: &Run, source: &mut S) -> Result<NamedBuf> {
+pub(crate) fn ready_to_send<S: Source>(run: &Run, source: &mut S) -> Result<NamedBuf> {
     run.check(SUBMIT, source, Role::Source)?;
     source.as_source()
 }
@@ -350,14 +436,18 @@ fn failure<T: Task, P: Payload>(code: Code, mut payload: Option<P>) -> Failed<Op
     {
         payload.disturbed();
     }
+    Failed::new(error_of::<T>(code), payload)
+}
+
+#[cold]
+pub(crate) fn error_of<T: Task>(code: Code) -> Error {
     let error = Error::doca(T::NAME, code);
-    let error = match T::requirement() {
+    match T::requirement() {
         Some(row) if row.asks_peer() && matches!(code, Code::NOT_PERMITTED | Code::IO_FAILED) => {
             error.with(format!("needs for {row}"))
         }
         _ => error,
-    };
-    Failed::new(error, payload)
+    }
 }
 
 /// A task in flight. Wait for it, or `.await` it while something progresses the engine. Dropping it detaches it:
@@ -432,7 +522,10 @@ impl<T: Task, P: Payload> Pending<T, P> {
             drop(flight.target.take());
         }
         match (P::from_load(load), flight.code.get()) {
-            (Some(payload), Code::SUCCESS) => Ok(T::output(payload, flight)),
+            (Some(mut payload), Code::SUCCESS) => {
+                T::landed(&mut payload, flight);
+                Ok(T::output(payload, flight))
+            }
             (payload, code) => Err(failure::<T, P>(code, payload)),
         }
     }

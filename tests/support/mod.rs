@@ -3,6 +3,8 @@
 // Each test file uses a part.
 #![allow(dead_code, reason = "each test file uses a part")]
 
+pub mod peers;
+
 use doca::rdma::{
     Address, Config, Connection, Exported, Key, Queue, Rdma, ReceiveTask, SendTask, Starting, caps,
 };

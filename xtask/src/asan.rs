@@ -13,7 +13,8 @@ use std::path::PathBuf;
 use std::process::Command;
 
 /// Tests that run instrumented: those that end, drop, forget and misuse things.
-const TESTS: &[&str] = &["sanitizer", "lifecycle", "connections", "one_sided", "bridge", "failures"];
+const TESTS: &[&str] =
+    &["sanitizer", "lifecycle", "prepared", "connections", "one_sided", "bridge", "failures"];
 
 /// C programs that run beside an instrumented engine, by how their names begin: those of libdoca_sta, which has a thread
 /// of its own, and of libdoca_comch, whose peers write into each other's rings.
@@ -74,7 +75,8 @@ impl Instrumented {
         all.args(["--package", "doca"]).args(&tests).args(["--", "--skip", LEAKS_BY_INTENTION]);
         process::run(&mut all)?;
         let mut forgotten = self.test(false);
-        forgotten.args(["--package", "doca", "--test", "lifecycle", "--", "--exact", LEAKS_BY_INTENTION]);
+        forgotten.args(["--package", "doca", "--test", "lifecycle", "--test", "prepared"]);
+        forgotten.args(["--", "--exact", LEAKS_BY_INTENTION]);
         process::run(&mut forgotten)?;
         let chosen = |name: &str| PROGRAMS.iter().any(|start| name.starts_with(start));
         conformance::some(&self.sdk, chosen, &self.runtime()?)

@@ -80,7 +80,11 @@ unsafe extern "C" fn state_changed(
     now: doca_ctx_states,
 ) {
     current::member(as_number(data), |core, member| {
-        member.life().note(State::from_raw(now.0));
+        let state = State::from_raw(now.0);
+        member.life().note(state);
+        if state != State::Running {
+            member.revoke();
+        }
         core.mark();
     });
 }

@@ -217,6 +217,8 @@ impl Table {
     pub(crate) fn release(&mut self, id: ConnectionId) {
         if let Some(entry) = self.get_mut(id) {
             entry.held = false;
+            // Prepared tasks look at it still.
+            entry.door.0.set(None);
             self.dirty = true;
         }
     }
@@ -229,13 +231,11 @@ impl Table {
         }
     }
 
-    /// A task came back; true if the end of its connection waited for that. Counts where nobody holds the connection.
-    pub(crate) fn landed(&mut self, id: ConnectionId) -> bool {
-        let Some(flying) = self.get_mut(id).and_then(|entry| entry.flying.as_mut()) else { return false };
+    /// A task came back. Counts where nobody holds the connection, whose end waits for the last.
+    pub(crate) fn landed(&mut self, id: ConnectionId) {
+        let Some(flying) = self.get_mut(id).and_then(|entry| entry.flying.as_mut()) else { return };
         *flying = flying.saturating_sub(1);
-        let last = *flying == 0;
-        self.dirty |= last;
-        last
+        self.dirty |= *flying == 0;
     }
 
     /// The C connection of one that the program can end.

@@ -2,15 +2,14 @@
 
 use crate::connection::Open;
 use crate::instance::Instance;
-use crate::raw::task::{Kind, Told, fail, finish};
-use crate::run::{Place, Run};
+use crate::raw::task::{Armed, Kind, Told, fail, finish};
+use crate::run::{Flight, Place, Run};
 use crate::task::{
     CompareSwapTask, EventAddTask, EventGetTask, EventSetTask, FetchAddTask, ReadTask, SendImmTask, SendTask,
     WriteImmTask, WriteTask,
 };
 use doca_common::buffer::{Named, NamedBuf};
-use doca_common::raw::task::Task;
-use doca_common::raw::{number, task};
+use doca_common::raw::task::{self, Task};
 use doca_common::{Code, Result, call};
 use doca_sys::{doca_data, doca_sync_event_remote_net};
 use std::ptr;
@@ -20,19 +19,20 @@ use std::ptr;
 /// task wants them, and at last what tells how much was read.
 macro_rules! outgoing {
     ($($kind:ident: $task:ident, $set_conf:ident, $allocate:ident, $as_task:ident, $set_connection:ident,
-       $submit:ident($($at:literal $field:ident: $type:ty => $set:ident),*)$(, $len:ident)?;)*) => {
+       $set_up:ident($($at:literal $field:ident: $type:ty => $set:ident),*)$(, $len:ident)?;)*) => {
         $(const _: () = {
-            unsafe extern "C" fn done(task: *mut doca_sys::$task, address: doca_data, context: doca_data) {
-                finish(context, address, |flight| {
+            unsafe extern "C" fn done(task: *mut doca_sys::$task, place: doca_data, context: doca_data) {
+                let note = |flight: &Flight| {
                     flight.code.set(Code::SUCCESS);
                     outgoing!(@result flight, task $($len)?);
-                });
+                };
+                // SAFETY: a task of ours, in its callback.
+                unsafe { finish(context, place, note) };
             }
 
-            unsafe extern "C" fn failed(task: *mut doca_sys::$task, address: doca_data, context: doca_data) {
-                // SAFETY: DOCA passes a live task, whose callback this is.
-                let code = unsafe { task::status(doca_sys::$as_task(task)) };
-                fail(context, address, code);
+            unsafe extern "C" fn failed(task: *mut doca_sys::$task, place: doca_data, context: doca_data) {
+                // SAFETY: DOCA passes a live task of ours, whose callback this is.
+                unsafe { fail(context, place, task::status(doca_sys::$as_task(task))) };
             }
 
             impl Kind for $kind {
@@ -44,18 +44,16 @@ macro_rules! outgoing {
             }
 
             impl Run {
-                /// Submits the task of a place. Its local buffer goes into the slab then, and its target beside it.
+                /// Sets up the task of a place. Whoever submits it keeps what the fields point to until the callback.
                 #[inline]
-                pub(crate) fn $submit(&self, place: &Place<'_>, open: Open, $($field: $type),*)
-                    -> Result<()> {
+                pub(crate) fn $set_up(&self, place: &Place, open: Open, $($field: $type),*) -> Result<Armed> {
                     /// The first task of a place: from DOCA's pool.
                     #[cold]
-                    fn take(run: &Run, place: &Place<'_>, open: Open, $($field: $type),*)
-                        -> Result<Task> {
-                        let (rdma, data) = (run.instance().handle().as_ptr(), number(place.address()));
+                    fn take(run: &Run, place: &Place, open: Open, $($field: $type),*) -> Result<Task> {
+                        let (rdma, data) = (run.instance().handle().as_ptr(), task::pointer_to(place));
                         let (flight, mut task) = (place.side(), ptr::null_mut());
                         // SAFETY: the context runs, the table has valid connections only, what the fields point to
-                        // stays until the callback, and the out-parameter is a local.
+                        // is alive, and the out-parameter is a local.
                         let task = unsafe {
                             call!($allocate(rdma, open.link.as_ptr(), $($field.raw(),)* data, &mut task))?;
                             flight.keep(stringify!($allocate), task.cast(), doca_sys::$as_task(task))?
@@ -65,24 +63,23 @@ macro_rules! outgoing {
                         Ok(task)
                     }
                     let flight = place.side();
-                    // SAFETY: the place is vacant, so its task is not in flight; the context runs, so task and handle
-                    // are alive; the table has valid connections only; what the fields point to stays until the
-                    // callback.
-                    unsafe {
-                        let task = match flight.task.get() {
-                            Some(task) => {
-                                let own = task.own.as_ptr().cast();
+                    let task = match flight.task.get() {
+                        Some(task) => {
+                            let own = task.own.as_ptr().cast();
+                            // SAFETY: the place has no task in flight, and one that it has is alive; the table has
+                            // valid connections only.
+                            unsafe {
                                 if flight.on.get() != open.id {
                                     doca_sys::$set_connection(own, open.link.as_ptr());
                                     flight.on.set(open.id);
                                 }
                                 $(flight.tell($at, $field, |value| doca_sys::$set(own, value));)*
-                                task
                             }
-                            None => take(self, place, open, $($field),*)?,
-                        };
-                        task::submit(task)
-                    }
+                            task
+                        }
+                        None => take(self, place, open, $($field),*)?,
+                    };
+                    Ok(Armed(task))
                 }
             }
         };)*
@@ -100,18 +97,18 @@ outgoing! {
     SendTask: doca_rdma_task_send,
         doca_rdma_task_send_set_conf, doca_rdma_task_send_allocate_init,
         doca_rdma_task_send_as_task, doca_rdma_task_send_set_rdma_connection,
-        submit_send(0 source: NamedBuf => doca_rdma_task_send_set_src_buf);
+        set_up_send(0 source: NamedBuf => doca_rdma_task_send_set_src_buf);
     SendImmTask: doca_rdma_task_send_imm,
         doca_rdma_task_send_imm_set_conf, doca_rdma_task_send_imm_allocate_init,
         doca_rdma_task_send_imm_as_task, doca_rdma_task_send_imm_set_rdma_connection,
-        submit_send_imm(
+        set_up_send_imm(
             0 source: NamedBuf => doca_rdma_task_send_imm_set_src_buf,
             1 immediate: u32 => doca_rdma_task_send_imm_set_immediate_data
         );
     ReadTask: doca_rdma_task_read,
         doca_rdma_task_read_set_conf, doca_rdma_task_read_allocate_init,
         doca_rdma_task_read_as_task, doca_rdma_task_read_set_rdma_connection,
-        submit_read(
+        set_up_read(
             0 source: NamedBuf => doca_rdma_task_read_set_src_buf,
             1 destination: NamedBuf => doca_rdma_task_read_set_dst_buf
         ),
@@ -119,14 +116,14 @@ outgoing! {
     WriteTask: doca_rdma_task_write,
         doca_rdma_task_write_set_conf, doca_rdma_task_write_allocate_init,
         doca_rdma_task_write_as_task, doca_rdma_task_write_set_rdma_connection,
-        submit_write(
+        set_up_write(
             0 source: NamedBuf => doca_rdma_task_write_set_src_buf,
             1 destination: NamedBuf => doca_rdma_task_write_set_dst_buf
         );
     WriteImmTask: doca_rdma_task_write_imm,
         doca_rdma_task_write_imm_set_conf, doca_rdma_task_write_imm_allocate_init,
         doca_rdma_task_write_imm_as_task, doca_rdma_task_write_imm_set_rdma_connection,
-        submit_write_imm(
+        set_up_write_imm(
             0 source: NamedBuf => doca_rdma_task_write_imm_set_src_buf,
             1 destination: NamedBuf => doca_rdma_task_write_imm_set_dst_buf,
             2 immediate: u32 => doca_rdma_task_write_imm_set_immediate_data
@@ -134,7 +131,7 @@ outgoing! {
     CompareSwapTask: doca_rdma_task_atomic_cmp_swp,
         doca_rdma_task_atomic_cmp_swp_set_conf, doca_rdma_task_atomic_cmp_swp_allocate_init,
         doca_rdma_task_atomic_cmp_swp_as_task, doca_rdma_task_atomic_cmp_swp_set_rdma_connection,
-        submit_compare_swap(
+        set_up_compare_swap(
             0 cell: NamedBuf => doca_rdma_task_atomic_cmp_swp_set_dst_buf,
             1 result: NamedBuf => doca_rdma_task_atomic_cmp_swp_set_result_buf,
             2 compare: u64 => doca_rdma_task_atomic_cmp_swp_set_cmp_data,
@@ -143,7 +140,7 @@ outgoing! {
     FetchAddTask: doca_rdma_task_atomic_fetch_add,
         doca_rdma_task_atomic_fetch_add_set_conf, doca_rdma_task_atomic_fetch_add_allocate_init,
         doca_rdma_task_atomic_fetch_add_as_task, doca_rdma_task_atomic_fetch_add_set_rdma_connection,
-        submit_fetch_add(
+        set_up_fetch_add(
             0 cell: NamedBuf => doca_rdma_task_atomic_fetch_add_set_dst_buf,
             1 result: NamedBuf => doca_rdma_task_atomic_fetch_add_set_result_buf,
             2 add: u64 => doca_rdma_task_atomic_fetch_add_set_add_data
@@ -153,7 +150,7 @@ outgoing! {
         doca_rdma_task_remote_net_sync_event_get_allocate_init,
         doca_rdma_task_remote_net_sync_event_get_as_task,
         doca_rdma_task_remote_net_sync_event_get_set_rdma_connection,
-        submit_event_get(
+        set_up_event_get(
             0 event: Named<doca_sync_event_remote_net> => doca_rdma_task_remote_net_sync_event_get_set_sync_event,
             1 destination: NamedBuf => doca_rdma_task_remote_net_sync_event_get_set_dst_buf
         ),
@@ -163,7 +160,7 @@ outgoing! {
         doca_rdma_task_remote_net_sync_event_notify_set_allocate_init,
         doca_rdma_task_remote_net_sync_event_notify_set_as_task,
         doca_rdma_task_remote_net_sync_event_notify_set_set_rdma_connection,
-        submit_event_set(
+        set_up_event_set(
             0 event: Named<doca_sync_event_remote_net> =>
                 doca_rdma_task_remote_net_sync_event_notify_set_set_sync_event,
             1 source: NamedBuf => doca_rdma_task_remote_net_sync_event_notify_set_set_src_buf
@@ -173,7 +170,7 @@ outgoing! {
         doca_rdma_task_remote_net_sync_event_notify_add_allocate_init,
         doca_rdma_task_remote_net_sync_event_notify_add_as_task,
         doca_rdma_task_remote_net_sync_event_notify_add_set_rdma_connection,
-        submit_event_add(
+        set_up_event_add(
             0 event: Named<doca_sync_event_remote_net> =>
                 doca_rdma_task_remote_net_sync_event_notify_add_set_sync_event,
             1 result: NamedBuf => doca_rdma_task_remote_net_sync_event_notify_add_set_result_buf,

@@ -10,7 +10,7 @@ use doca_common::buffer::{Named, NamedBuf};
 use doca_common::engine::Core;
 use doca_common::raw::context::null;
 use doca_common::raw::task::Task;
-use doca_common::raw::{as_number, current, number, task};
+use doca_common::raw::{as_number, current, task};
 use doca_common::{Code, Result, call};
 use doca_sys::{doca_data, doca_rdma_task_receive, doca_task};
 use std::ffi::c_void;
@@ -23,35 +23,59 @@ pub trait Kind {
 }
 
 /// Records that a task came back, after `note` has recorded how. Runs in DOCA's callback.
+///
+/// # Safety
+///
+/// `place` is the user data of a task of this crate, which is in flight until now.
 #[inline]
-pub(crate) fn finish(context: doca_data, address: doca_data, note: impl FnOnce(&Flight)) {
+pub(crate) unsafe fn finish(context: doca_data, place: doca_data, note: impl FnOnce(&Flight)) {
+    // SAFETY: tasks point to their places. The run that owns the slab is kept by its instance until the context is idle,
+    // which it is only when no task is in flight; a context that cannot be stopped is leaked with its run.
+    let place: &Place = unsafe { task::slot_of(place) };
+    if place.complete(note) {
+        came_back(context, place);
+    }
+}
+
+/// Something is to be done after progress.
+#[cold]
+fn came_back(context: doca_data, place: &Place) {
     let record = |core: &Core, instance: &Instance| {
-        // SAFETY: recording neither begins nor ends a run.
-        let run = unsafe { instance.current() };
-        if run.is_some_and(|run| run.finish(as_number(address), note)) {
-            core.mark();
+        if let Some(run) = instance.run() {
+            run.came_back(place);
         }
+        core.mark();
     };
     // SAFETY: recording runs no code of users, and leaves the contexts of the engine alone.
     unsafe { current::record(as_number(context), record) };
 }
 
 /// Records that a task failed.
+///
+/// # Safety
+///
+/// As for [`finish`].
 #[cold]
-pub(crate) fn fail(context: doca_data, address: doca_data, code: Code) {
-    finish(context, address, |flight| flight.code.set(code));
+pub(crate) unsafe fn fail(context: doca_data, place: doca_data, code: Code) {
+    // SAFETY: as the caller says.
+    unsafe { finish(context, place, |flight| flight.code.set(code)) };
 }
 
-impl Instance {
-    /// The run that is going on, for callbacks of its tasks.
-    ///
-    /// # Safety
-    ///
-    /// No run begins or ends as long as the reference lives.
+/// A C task whose fields are set, to be submitted.
+pub(crate) struct Armed(pub(super) Task);
+
+impl Armed {
+    /// Hands it to DOCA.
     #[inline]
-    unsafe fn current(&self) -> Option<&Run> {
-        // SAFETY: nobody changes it as long as the reference lives, as the caller says.
-        unsafe { self.run_cell().try_borrow_unguarded() }.ok()?.as_deref()
+    pub(crate) fn submit(self) -> Result<()> {
+        // SAFETY: made for a place that has no task in flight, in a context that runs; whoever made it keeps what the
+        // fields point to until the callback.
+        unsafe { task::submit(self.0) }
+    }
+
+    /// Allows to submit it as it is until that is revoked.
+    pub(crate) fn allow(self, flight: &Flight) {
+        flight.ready.allow(self.0);
     }
 }
 
@@ -129,9 +153,9 @@ impl Kind for ReceiveTask {
     }
 }
 
-unsafe extern "C" fn receive_done(task: *mut doca_rdma_task_receive, address: doca_data, context: doca_data) {
+unsafe extern "C" fn receive_done(task: *mut doca_rdma_task_receive, place: doca_data, context: doca_data) {
     // SAFETY: DOCA passes a live task that succeeded, so its results are there, and the connection is valid in here.
-    finish(context, address, |flight| unsafe {
+    let note = |flight: &Flight| unsafe {
         let opcode = Opcode::from_raw(doca_sys::doca_rdma_task_receive_get_result_opcode(task).0);
         flight.code.set(Code::SUCCESS);
         flight.opcode.set(opcode);
@@ -141,53 +165,42 @@ unsafe extern "C" fn receive_done(task: *mut doca_rdma_task_receive, address: do
         }
         let connection = doca_sys::doca_rdma_task_receive_get_result_rdma_connection(task);
         flight.from.set(id_of(connection).unwrap_or(ConnectionId::UNKNOWN));
-    });
+    };
+    // SAFETY: a task of ours, in its callback.
+    unsafe { finish(context, place, note) };
 }
 
-unsafe extern "C" fn receive_failed(
-    task: *mut doca_rdma_task_receive,
-    address: doca_data,
-    context: doca_data,
-) {
-    // SAFETY: DOCA passes a live task, whose callback this is.
-    let code = unsafe { task::status(doca_sys::doca_rdma_task_receive_as_task(task)) };
-    fail(context, address, code);
+unsafe extern "C" fn receive_failed(task: *mut doca_rdma_task_receive, place: doca_data, context: doca_data) {
+    // SAFETY: DOCA passes a live task of ours, whose callback this is.
+    unsafe { fail(context, place, task::status(doca_sys::doca_rdma_task_receive_as_task(task))) };
 }
 
 impl Run {
-    /// Submits the receive of a place, whose buffer goes into the slab then.
+    /// Sets up the receive of a place. Whoever submits it keeps the buffer until the callback.
     #[inline]
-    pub(crate) fn submit_receive(&self, place: &Place<'_>, destination: NamedBuf) -> Result<()> {
+    pub(crate) fn set_up_receive(&self, place: &Place, destination: NamedBuf) -> Result<Armed> {
         let flight = place.side();
-        // SAFETY: the place is vacant, so its task is not in flight; the context runs, so task and handle are alive; the
-        // buffer stays in the slab until the callback.
-        unsafe {
-            let task = match flight.task.get() {
-                Some(task) => {
-                    let own = task.own.as_ptr().cast();
-                    flight.tell(0, destination, |buf| {
-                        doca_sys::doca_rdma_task_receive_set_dst_buf(own, buf);
-                    });
-                    task
-                }
-                None => self.new_receive(place, destination)?,
-            };
-            task::submit(task)
+        match flight.task.get() {
+            Some(task) => {
+                let own = task.own.as_ptr().cast();
+                // SAFETY: the place has no task in flight, and one that it has is alive.
+                flight.tell(0, destination, |buf| unsafe {
+                    doca_sys::doca_rdma_task_receive_set_dst_buf(own, buf);
+                });
+                Ok(Armed(task))
+            }
+            None => self.new_receive(place, destination).map(Armed),
         }
     }
 
     /// The first task of a place: from DOCA's pool.
-    ///
-    /// # Safety
-    ///
-    /// The context runs, and the buffer is null or stays until the callback.
     #[cold]
-    unsafe fn new_receive(&self, place: &Place<'_>, destination: NamedBuf) -> Result<Task> {
+    fn new_receive(&self, place: &Place, destination: NamedBuf) -> Result<Task> {
         const CALL: &str = "doca_rdma_task_receive_allocate_init";
         let (rdma, mut task) = (self.instance().handle().as_ptr(), ptr::null_mut());
-        // SAFETY: as the caller says, and the out-parameter is a local.
+        // SAFETY: the context runs, as callers made sure; the buffer is null or alive; the out-parameter is a local.
         let task = unsafe {
-            let data = number(place.address());
+            let data = task::pointer_to(place);
             call!(doca_rdma_task_receive_allocate_init(rdma, destination.raw, data, &mut task))?;
             place.side().keep(CALL, task.cast(), doca_sys::doca_rdma_task_receive_as_task(task))?
         };
@@ -198,6 +211,7 @@ impl Run {
     /// Frees the tasks that are not in flight.
     pub(crate) fn free_idle_tasks(&self) {
         for (flight, _) in self.slab().sides().filter(|(_, flying)| !flying) {
+            flight.ready.revoke();
             // SAFETY: the slab knows what is in flight, and the instance calls this only while its context is alive.
             unsafe { flight.task.free() };
         }

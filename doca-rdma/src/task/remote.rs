@@ -1,8 +1,10 @@
 //! Tasks that read, write and change the memory of a peer, which does nothing for it.
 
+use super::way::{Again, Once, Way};
 use super::{Pending, Queue, SUBMIT, Task, kind};
 use crate::caps;
 use crate::connection::Connection;
+use crate::prepared::Prepared;
 use crate::run::{Flight, Role, Run, Target};
 use doca_common::buffer::{Destination, NamedBuf, Payload, Source};
 use doca_common::{Error, Failed, Refusal, RemoteBuffer, RemoteCell, Result};
@@ -39,23 +41,17 @@ pub struct Word<P> {
 }
 
 impl<P: Payload> Word<P> {
-    /// What an atomic brought. Nobody says what DOCA did to the length of the buffer's data.
+    /// What a task brought.
     #[inline]
-    pub(super) fn of(mut buffer: P) -> Self {
-        buffer.filled(8);
-        buffer.disturbed();
+    pub(super) fn of(buffer: P) -> Self {
         Word { value: buffer.first_word().unwrap_or_default(), buffer }
     }
 }
 
 kind! {
     /// Reads a peer's memory: `doca_rdma_task_read`. Gives [`Fetched`].
-    ReadTask: 3, "doca_rdma_task_read", caps::READ, targeted, fills;
-    Output = Fetched<P>, |mut buffer, flight| {
-        let len = flight.len.get();
-        buffer.filled(len as usize);
-        Fetched { buffer, len }
-    };
+    ReadTask: 3, "doca_rdma_task_read", caps::READ, targeted, bytes_came;
+    Output = Fetched<P>, |buffer, flight| Fetched { buffer, len: flight.len.get() };
 
     /// Writes a peer's memory: `doca_rdma_task_write`. Gives the buffer back when the peer's adapter has the data;
     /// a message sent behind it, or [`WriteImmTask`], tells the peer that they are there.
@@ -69,12 +65,12 @@ kind! {
 
     /// Changes 8 bytes of a peer's memory if they have a certain value: `doca_rdma_task_atomic_cmp_swp`. Gives the
     /// value before, as [`Word`]. It is atomic against RDMA atomics on the peer's device, not against its CPU.
-    CompareSwapTask: 6, "doca_rdma_task_atomic_cmp_swp", caps::ATOMIC_CMP_SWP, targeted, fills;
+    CompareSwapTask: 6, "doca_rdma_task_atomic_cmp_swp", caps::ATOMIC_CMP_SWP, targeted, word_came;
     Output = Word<P>, |buffer, _| Word::of(buffer);
 
     /// Adds to 8 bytes of a peer's memory: `doca_rdma_task_atomic_fetch_add`. Gives the value before, as [`Word`].
     /// It is atomic against RDMA atomics on the peer's device, not against its CPU.
-    FetchAddTask: 7, "doca_rdma_task_atomic_fetch_add", caps::ATOMIC_FETCH_ADD, targeted, fills;
+    FetchAddTask: 7, "doca_rdma_task_atomic_fetch_add", caps::ATOMIC_FETCH_ADD, targeted, word_came;
     Output = Word<P>, |buffer, _| Word::of(buffer);
 }
 
@@ -89,9 +85,25 @@ fn other_device() -> Error {
     Error::refused(SUBMIT, Refusal::OtherDevice).with("the remote memory")
 }
 
+/// Checks where bytes of the peer are to go, and makes it ready.
+#[inline]
+pub(crate) fn ready_to_read<D: Destination>(
+    run: &Run,
+    destination: &mut D,
+    source: &RemoteBuffer,
+) -> Result<NamedBuf> {
+    check_device(run, source)?;
+    run.check(SUBMIT, destination, Role::Fetched { len: source.len() })?;
+    destination.as_destination()
+}
+
 /// Checks what is to be written and makes it ready. Refuses more data than the remote range has.
 #[inline]
-fn ready_to_write<S: Source>(run: &Run, source: &mut S, remote: &RemoteBuffer) -> Result<NamedBuf> {
+pub(crate) fn ready_to_write<S: Source>(
+    run: &Run,
+    source: &mut S,
+    remote: &RemoteBuffer,
+) -> Result<NamedBuf> {
     check_device(run, remote)?;
     if source.data_len() > remote.len() {
         return Err(too_much(source.data_len(), remote));
@@ -107,7 +119,11 @@ fn too_much(len: usize, remote: &RemoteBuffer) -> Error {
 
 /// Checks where an atomic's result goes, and makes it ready.
 #[inline]
-fn ready_for_word<D: Destination>(run: &Run, result: &mut D, cell: &RemoteBuffer) -> Result<NamedBuf> {
+pub(crate) fn ready_for_word<D: Destination>(
+    run: &Run,
+    result: &mut D,
+    cell: &RemoteBuffer,
+) -> Result<NamedBuf> {
     check_device(run, cell)?;
     run.check(SUBMIT, result, Role::Word)?;
     result.as_destination()
@@ -128,15 +144,35 @@ impl Queue<ReadTask> {
         source: &RemoteBuffer,
         destination: D,
     ) -> std::result::Result<Pending<ReadTask, D>, Failed<D>> {
-        self.launch_on(
+        self.take::<Once, D>(connection, source, destination)
+    }
+
+    /// Prepares to read all of `source` into `destination` again and again: `doca_rdma_task_read_allocate_init`.
+    ///
+    /// # Errors
+    ///
+    /// As for [`submit`](Self::submit).
+    pub fn prepare<D: Destination>(
+        &self,
+        connection: &Connection,
+        source: &RemoteBuffer,
+        destination: D,
+    ) -> std::result::Result<Prepared<ReadTask, D>, Failed<D>> {
+        self.take::<Again, D>(connection, source, destination)
+    }
+
+    #[inline(always)]
+    fn take<W: Way, D: Destination>(
+        &self,
+        connection: &Connection,
+        source: &RemoteBuffer,
+        destination: D,
+    ) -> std::result::Result<W::Handle<ReadTask, D>, Failed<D>> {
+        self.take_on::<W, D>(
             connection,
             destination,
-            |run, destination| {
-                check_device(run, source)?;
-                run.check(SUBMIT, destination, Role::Fetched { len: source.len() })?;
-                destination.as_destination()
-            },
-            |run, place, open, to| run.submit_read(place, open, source.named(), to),
+            |run, destination| ready_to_read(run, destination, source),
+            |run, place, open, to| run.set_up_read(place, open, source.named(), to),
             || Target::Memory(source.clone()),
         )
     }
@@ -157,11 +193,36 @@ impl Queue<WriteTask> {
         source: S,
         destination: &RemoteBuffer,
     ) -> std::result::Result<Pending<WriteTask, S>, Failed<S>> {
-        self.launch_on(
+        self.take::<Once, S>(connection, source, destination)
+    }
+
+    /// Prepares to write the data of `source` to the beginning of `destination` again and again:
+    /// `doca_rdma_task_write_allocate_init`.
+    ///
+    /// # Errors
+    ///
+    /// As for [`submit`](Self::submit).
+    pub fn prepare<S: Source>(
+        &self,
+        connection: &Connection,
+        source: S,
+        destination: &RemoteBuffer,
+    ) -> std::result::Result<Prepared<WriteTask, S>, Failed<S>> {
+        self.take::<Again, S>(connection, source, destination)
+    }
+
+    #[inline(always)]
+    fn take<W: Way, S: Source>(
+        &self,
+        connection: &Connection,
+        source: S,
+        destination: &RemoteBuffer,
+    ) -> std::result::Result<W::Handle<WriteTask, S>, Failed<S>> {
+        self.take_on::<W, S>(
             connection,
             source,
             |run, source| ready_to_write(run, source, destination),
-            |run, place, open, from| run.submit_write(place, open, from, destination.named()),
+            |run, place, open, from| run.set_up_write(place, open, from, destination.named()),
             || Target::Memory(destination.clone()),
         )
     }
@@ -182,12 +243,39 @@ impl Queue<WriteImmTask> {
         destination: &RemoteBuffer,
         immediate: u32,
     ) -> std::result::Result<Pending<WriteImmTask, S>, Failed<S>> {
+        self.take::<Once, S>(connection, source, destination, immediate)
+    }
+
+    /// Prepares to write and to complete a receive of the peer again and again:
+    /// `doca_rdma_task_write_imm_allocate_init`.
+    ///
+    /// # Errors
+    ///
+    /// As for [`submit`](Self::submit).
+    pub fn prepare<S: Source>(
+        &self,
+        connection: &Connection,
+        source: S,
+        destination: &RemoteBuffer,
+        immediate: u32,
+    ) -> std::result::Result<Prepared<WriteImmTask, S>, Failed<S>> {
+        self.take::<Again, S>(connection, source, destination, immediate)
+    }
+
+    #[inline(always)]
+    fn take<W: Way, S: Source>(
+        &self,
+        connection: &Connection,
+        source: S,
+        destination: &RemoteBuffer,
+        immediate: u32,
+    ) -> std::result::Result<W::Handle<WriteImmTask, S>, Failed<S>> {
         let to = destination.named();
-        self.launch_on(
+        self.take_on::<W, S>(
             connection,
             source,
             |run, source| ready_to_write(run, source, destination),
-            |run, place, open, from| run.submit_write_imm(place, open, from, to, immediate),
+            |run, place, open, from| run.set_up_write_imm(place, open, from, to, immediate),
             || Target::Memory(destination.clone()),
         )
     }
@@ -211,12 +299,40 @@ impl Queue<CompareSwapTask> {
         compare: u64,
         swap: u64,
     ) -> std::result::Result<Pending<CompareSwapTask, D>, Failed<D>> {
+        self.take::<Once, D>(connection, cell, result, compare, swap)
+    }
+
+    /// Prepares to compare and swap again and again: `doca_rdma_task_atomic_cmp_swp_allocate_init`.
+    ///
+    /// # Errors
+    ///
+    /// As for [`submit`](Self::submit).
+    pub fn prepare<D: Destination>(
+        &self,
+        connection: &Connection,
+        cell: &RemoteCell,
+        result: D,
+        compare: u64,
+        swap: u64,
+    ) -> std::result::Result<Prepared<CompareSwapTask, D>, Failed<D>> {
+        self.take::<Again, D>(connection, cell, result, compare, swap)
+    }
+
+    #[inline(always)]
+    fn take<W: Way, D: Destination>(
+        &self,
+        connection: &Connection,
+        cell: &RemoteCell,
+        result: D,
+        compare: u64,
+        swap: u64,
+    ) -> std::result::Result<W::Handle<CompareSwapTask, D>, Failed<D>> {
         let cell = cell.as_buffer();
-        self.launch_on(
+        self.take_on::<W, D>(
             connection,
             result,
             |run, result| ready_for_word(run, result, cell),
-            |run, place, open, to| run.submit_compare_swap(place, open, cell.named(), to, compare, swap),
+            |run, place, open, to| run.set_up_compare_swap(place, open, cell.named(), to, compare, swap),
             || Target::Memory(cell.clone()),
         )
     }
@@ -237,12 +353,38 @@ impl Queue<FetchAddTask> {
         result: D,
         add: u64,
     ) -> std::result::Result<Pending<FetchAddTask, D>, Failed<D>> {
+        self.take::<Once, D>(connection, cell, result, add)
+    }
+
+    /// Prepares to fetch and add again and again: `doca_rdma_task_atomic_fetch_add_allocate_init`.
+    ///
+    /// # Errors
+    ///
+    /// As for [`submit`](Self::submit).
+    pub fn prepare<D: Destination>(
+        &self,
+        connection: &Connection,
+        cell: &RemoteCell,
+        result: D,
+        add: u64,
+    ) -> std::result::Result<Prepared<FetchAddTask, D>, Failed<D>> {
+        self.take::<Again, D>(connection, cell, result, add)
+    }
+
+    #[inline(always)]
+    fn take<W: Way, D: Destination>(
+        &self,
+        connection: &Connection,
+        cell: &RemoteCell,
+        result: D,
+        add: u64,
+    ) -> std::result::Result<W::Handle<FetchAddTask, D>, Failed<D>> {
         let cell = cell.as_buffer();
-        self.launch_on(
+        self.take_on::<W, D>(
             connection,
             result,
             |run, result| ready_for_word(run, result, cell),
-            |run, place, open, to| run.submit_fetch_add(place, open, cell.named(), to, add),
+            |run, place, open, to| run.set_up_fetch_add(place, open, cell.named(), to, add),
             || Target::Memory(cell.clone()),
         )
     }
