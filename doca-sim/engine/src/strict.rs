@@ -6,7 +6,8 @@
 //! what a message did not overwrite is put back before the completion.
 
 use crate::fabric::process;
-use crate::fabric::queue::{Outcome, Received};
+use crate::fabric::queue::Outcome;
+use crate::fabric::receives::Received;
 use crate::fabric::region::{self, Piece};
 use crate::lock::lock;
 use crate::log;

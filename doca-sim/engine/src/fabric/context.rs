@@ -79,6 +79,10 @@ struct Header {
     /// The receive pool: next entry to claim, next entry to post.
     receive_head: AtomicU64,
     receive_tail: AtomicU64,
+    /// 1 while the owner hands receives out to links that wait.
+    hands_out: AtomicU32,
+    /// The owner's: the link that comes first next time.
+    turn: AtomicU32,
     /// The mailbox: next letter to read, next letter to write.
     letter_head: AtomicU64,
     letter_tail: AtomicU64,
@@ -500,6 +504,26 @@ impl ContextView {
     /// One bit for each link whose peer waits for a receive to be posted here.
     pub fn waiting(&self) -> &[AtomicU64] {
         self.bitmap(self.layout.waiting)
+    }
+
+    /// Whether the owner hands receives out to links that wait: nobody else takes one meanwhile.
+    pub(super) fn hands_out(&self) -> bool {
+        self.header().hands_out.load(SeqCst) == 1
+    }
+
+    /// Begins or ends that.
+    pub(super) fn set_hands_out(&self, hands_out: bool) {
+        self.header().hands_out.store(hands_out.into(), SeqCst);
+    }
+
+    /// The link whose turn it is to get receives.
+    pub(super) fn turn(&self) -> u32 {
+        self.header().turn.load(Relaxed)
+    }
+
+    /// The next one.
+    pub(super) fn set_turn(&self, link: u32) {
+        self.header().turn.store(if link < self.sizes.conns { link } else { 0 }, Relaxed);
     }
 
     /// The owner is about to sleep: `wake_fd` is where a byte wakes it.

@@ -10,6 +10,7 @@
 //! context     one segment for each running context: connections, send queues, receive pool, mailbox
 //! route       whether two ports reach each other
 //! queue       the NIC: executes the head of a send queue, whoever comes by
+//! receives    the receives that all peers of a context share
 //! mailbox     connection-management messages
 //! listener    who takes requests for connections, at which port or name of which device
 //! channel     Comch: the messages of a connection, both ways
@@ -28,6 +29,7 @@ pub mod mailbox;
 pub mod network;
 pub mod process;
 pub mod queue;
+pub mod receives;
 pub mod region;
 pub mod route;
 pub mod shm;

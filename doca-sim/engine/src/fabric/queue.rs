@@ -4,9 +4,10 @@
 //! So a one-sided operation needs nothing of its target, and a sender that is blocked elsewhere is still served.
 //! Operations of one connection are executed strictly in order, each under a claim that names its executor.
 
-use super::context::{self, ContextView, FarEnd, Link, LinkId, ReceiveEntry, SendEntry, SharedPiece};
+use super::context::{self, ContextView, FarEnd, Link, LinkId, SendEntry, SharedPiece};
 use super::mailbox::{self, Control, Kind, Message};
 use super::process::{self, Process};
+use super::receives::{self, Received, Taker, opcode};
 use super::region::{self, Piece, Pin, Refusal, RegionId};
 use super::route::Route;
 use super::word::{Phase, Word};
@@ -174,15 +175,7 @@ pub fn post_send(
     }
 }
 
-/// Posts a receive at the owner's next position, which it knows to be free.
-pub fn post_receive(own: &ContextView, position: u64, pieces: impl Iterator<Item = Piece>) {
-    let (entry, room, lap) = own.receive_entry(position);
-    entry.pieces.store(write_pieces(room, pieces), Relaxed);
-    entry.state.set(Word::new(Phase::Posted, lap));
-    own.receive_cursors().1.store(position + 1, SeqCst);
-}
-
-fn write_pieces(room: &[SharedPiece], pieces: impl Iterator<Item = Piece>) -> u32 {
+pub(super) fn write_pieces(room: &[SharedPiece], pieces: impl Iterator<Item = Piece>) -> u32 {
     let mut count = 0;
     for (slot, piece) in room.iter().zip(pieces) {
         slot.set(piece);
@@ -194,6 +187,11 @@ fn write_pieces(room: &[SharedPiece], pieces: impl Iterator<Item = Piece>) -> u3
 /// Executes what can be executed at the head of a link's send queue. `receiver` is the context of its far end, if it
 /// can be reached at all.
 pub fn pump(sender: &ContextView, index: u32, receiver: Option<&ContextView>) {
+    pump_for(sender, index, receiver, &Taker::Passer);
+}
+
+/// The same, as far as receives are there for the taker.
+pub(super) fn pump_for(sender: &ContextView, index: u32, receiver: Option<&ContextView>, taker: &Taker) {
     let Some(link) = sender.link(index) else { return };
     let Ok(me) = process::local().map(|process| process.id()) else { return };
     if sender.frozen_until().is_some() {
@@ -221,7 +219,9 @@ pub fn pump(sender: &ContextView, index: u32, receiver: Option<&ContextView>) {
         let step = match link.state() {
             context::LinkState::Error | context::LinkState::Free => Step::Done(Outcome::Flushed),
             context::LinkState::Init => Step::Wait(Wait::Peer),
-            context::LinkState::Ready => execute(&Ends { sender, index, link, entry, pieces, me }, receiver),
+            context::LinkState::Ready => {
+                execute(&Ends { sender, index, link, entry, pieces, me, taker }, receiver)
+            }
         };
         match step {
             Step::Done(outcome) => {
@@ -240,7 +240,7 @@ pub fn pump(sender: &ContextView, index: u32, receiver: Option<&ContextView>) {
                 }
                 entry.state.set(Word::new(Phase::Posted, lap));
                 // What it waits for may have come while it was claimed, when its bringer had to leave it alone.
-                if !can_go_on(sender, index, link, reason, receiver) {
+                if !can_go_on(sender, index, link, reason, receiver, taker) {
                     return;
                 }
             }
@@ -315,6 +315,7 @@ struct Ends<'a> {
     entry: &'a SendEntry,
     pieces: &'a [SharedPiece],
     me: ProcId,
+    taker: &'a Taker,
 }
 
 impl Ends<'_> {
@@ -370,16 +371,18 @@ fn can_go_on(
     link: &Link,
     reason: Wait,
     receiver: Option<&ContextView>,
+    taker: &Taker,
 ) -> bool {
     if link.state() != context::LinkState::Ready {
         return false;
     }
-    let Some((receiver, far, _)) = far_link(link, receiver) else { return false };
+    let Some((receiver, far, id)) = far_link(link, receiver) else { return false };
     match reason {
         Wait::Peer => is_connected(sender, index, link, receiver, far),
         Wait::Receive => {
-            let (head, tail) = receiver.receive_cursors();
-            head.load(SeqCst) < tail.load(SeqCst)
+            // Its note may have been read meanwhile.
+            context::set_bit(receiver.waiting(), id.index);
+            taker.finds_one(receiver)
         }
     }
 }
@@ -417,7 +420,7 @@ fn execute(ends: &Ends<'_>, receiver: Option<&ContextView>) -> Step {
 
 /// Send: the oldest posted receive of the peer's context takes the message.
 fn message(ends: &Ends<'_>, op: Operation, receiver: &ContextView, far: &Link, far_id: LinkId) -> Step {
-    let Some((slot, room, lap)) = claim_receive(receiver, ends.me, far_id.index) else {
+    let Some((slot, room, lap)) = receives::claim(receiver, ends.me, far_id.index, ends.taker) else {
         return Step::Wait(Wait::Receive);
     };
     fault::point();
@@ -435,7 +438,7 @@ fn message(ends: &Ends<'_>, op: Operation, receiver: &ContextView, far: &Link, f
         }
     };
     let immediate = ends.entry.immediate.load(Relaxed);
-    finish_receive(slot, lap, Received { outcome: theirs, opcode, length, immediate, link: far_id });
+    receives::finish(slot, lap, Received { outcome: theirs, opcode, length, immediate, link: far_id });
     if mine != Outcome::Success {
         ends.break_far(far);
     }
@@ -445,7 +448,7 @@ fn message(ends: &Ends<'_>, op: Operation, receiver: &ContextView, far: &Link, f
 
 /// Write with immediate: data as in a write, then a receive is consumed.
 fn write_immediate(ends: &Ends<'_>, receiver: &ContextView, far: &Link, far_id: LinkId) -> Step {
-    let Some((slot, _, lap)) = claim_receive(receiver, ends.me, far_id.index) else {
+    let Some((slot, _, lap)) = receives::claim(receiver, ends.me, far_id.index, ends.taker) else {
         return Step::Wait(Wait::Receive);
     };
     let outcome = one_sided(ends, Operation::WriteImmediate, receiver, |local, remote, length| {
@@ -456,7 +459,7 @@ fn write_immediate(ends: &Ends<'_>, receiver: &ContextView, far: &Link, far_id: 
     let immediate = ends.entry.immediate.load(Relaxed);
     let result =
         Received { outcome: theirs, opcode: opcode::WRITE_IMMEDIATE, length, immediate, link: far_id };
-    finish_receive(slot, lap, result);
+    receives::finish(slot, lap, result);
     if outcome != Outcome::Success {
         ends.break_far(far);
     }
@@ -593,52 +596,6 @@ fn refuse(ends: &Ends<'_>, receiver: &ContextView, holder: Holder, operation: Op
     let _ = mailbox::post(receiver, &letter);
 }
 
-/// Claims the oldest posted receive. Before it gives up, it leaves a note for the receiver that `link` waits.
-fn claim_receive(
-    receiver: &ContextView,
-    me: ProcId,
-    link: u32,
-) -> Option<(&ReceiveEntry, &[SharedPiece], u64)> {
-    let (head, tail) = receiver.receive_cursors();
-    let mut noted = false;
-    // A peer that scribbles over its cursors must not keep us here.
-    for _ in 0..1 << 20 {
-        let position = head.load(SeqCst);
-        if position >= tail.load(SeqCst) {
-            if noted {
-                return None;
-            }
-            context::set_bit(receiver.waiting(), link);
-            noted = true;
-            continue;
-        }
-        let (entry, room, lap) = receiver.receive_entry(position);
-        let found = entry.state.get();
-        let mine = context::is_posted(found, lap) && entry.state.swap(found, Word::claimed(me, lap));
-        if mine || found.lap_of() == lap && found.phase() != Phase::Posted {
-            let _ = head.compare_exchange(position, position + 1, SeqCst, SeqCst);
-        }
-        if mine {
-            fault::point();
-            if noted {
-                context::clear_bit(receiver.waiting(), link);
-            }
-            return Some((entry, room, lap));
-        }
-    }
-    None
-}
-
-/// Completes a claimed receive.
-fn finish_receive(entry: &ReceiveEntry, lap: u64, result: Received) {
-    entry.opcode.store(result.opcode, Relaxed);
-    entry.length.store(result.length, Relaxed);
-    entry.immediate.store(result.immediate, Relaxed);
-    entry.link.store(result.link.bits(), Relaxed);
-    entry.outcome.store(result.outcome as u32, Relaxed);
-    entry.state.set(Word::new(Phase::Done, lap));
-}
-
 /// Which side of a copy failed.
 #[derive(Debug)]
 enum Fault {
@@ -728,104 +685,8 @@ fn transfer(from: &mut Stream<'_>, into: &mut Stream<'_>, length: u64) -> Result
     Ok(())
 }
 
-/// After the owner has posted a receive: serves the peers that wait for one, each time from another on, or those with high
-/// numbers would wait as long as others have something to send.
-pub fn serve_waiting(
-    own: &ContextView,
-    mut peer: impl FnMut(u32) -> Option<(std::sync::Arc<ContextView>, u32)>,
-) {
-    let first = own.waiting().iter().any(|word| word.load(SeqCst) != 0);
-    if !first {
-        return;
-    }
-    let start = own.receive_cursors().1.load(SeqCst) % (own.waiting().len() as u64 * 64);
-    for link in context::set_bits(own.waiting(), start as u32) {
-        if context::clear_bit(own.waiting(), link)
-            && let Some((sender, index)) = peer(link)
-        {
-            pump(&sender, index, Some(own));
-        }
-    }
-}
-
-/// Ends the owner's posted receives: for a context that stops. Those that a peer is filling are left to it.
-pub fn flush_receives(own: &ContextView, report: u64) {
-    let tail = own.receive_cursors().1.load(SeqCst);
-    for position in report..tail {
-        let (entry, _, lap) = own.receive_entry(position);
-        let found = entry.state.get();
-        let gone = found.phase() == Phase::Claimed && !process::lives(found.claimant());
-        let Ok(me) = process::local().map(|process| process.id()) else { return };
-        if (context::is_posted(found, lap) || gone) && entry.state.swap(found, Word::claimed(me, lap)) {
-            entry.outcome.store(Outcome::Flushed as u32, Relaxed);
-            entry.length.store(0, Relaxed);
-            entry.state.set(Word::new(Phase::Done, lap));
-        }
-    }
-}
-
-/// Ends receives whose claimants died while filling them.
-pub fn reap_receives(own: &ContextView, report: u64) {
-    let head = own.receive_cursors().0.load(SeqCst);
-    for position in report..head {
-        let (entry, _, lap) = own.receive_entry(position);
-        let found = entry.state.get();
-        let orphan =
-            found.phase() == Phase::Claimed && found.lap_of() == lap && !process::lives(found.claimant());
-        if orphan {
-            entry.outcome.store(Outcome::Abandoned as u32, Relaxed);
-            entry.state.swap(found, Word::new(Phase::Done, lap));
-        }
-    }
-}
-
 /// The result of a send queue entry that is done, or `None`.
 pub fn sent(own: &ContextView, link: u32, position: u64) -> Option<Outcome> {
     let (entry, _, lap) = own.send_entry(link, position);
     (entry.state.get() == Word::new(Phase::Done, lap)).then(|| Outcome::of(entry.outcome.load(Relaxed)))
-}
-
-/// `enum doca_rdma_opcode`: what a receive met.
-mod opcode {
-    /// A send.
-    pub const SEND: u32 = 0;
-    /// A send with immediate data.
-    pub const SEND_IMMEDIATE: u32 = 1;
-    /// A write with immediate data.
-    pub const WRITE_IMMEDIATE: u32 = 2;
-}
-
-/// A finished receive.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Received {
-    /// How it ended.
-    pub outcome: Outcome,
-    /// `doca_rdma_opcode`
-    pub opcode: u32,
-    /// Bytes.
-    pub length: u64,
-    /// Immediate data.
-    pub immediate: u32,
-    /// The link on which it came.
-    pub link: LinkId,
-}
-
-impl Received {
-    /// Bytes that came into the receive's room. The data of a write with immediate are in the memory that the writer
-    /// named.
-    pub fn placed(&self) -> u64 {
-        if self.opcode == opcode::WRITE_IMMEDIATE { 0 } else { self.length }
-    }
-}
-
-/// The result of a receive that is done, or `None`.
-pub fn received(own: &ContextView, position: u64) -> Option<Received> {
-    let (entry, _, lap) = own.receive_entry(position);
-    (entry.state.get() == Word::new(Phase::Done, lap)).then(|| Received {
-        outcome: Outcome::of(entry.outcome.load(Relaxed)),
-        opcode: entry.opcode.load(Relaxed),
-        length: entry.length.load(Relaxed),
-        immediate: entry.immediate.load(Relaxed),
-        link: LinkId::from_bits(entry.link.load(Relaxed)),
-    })
 }

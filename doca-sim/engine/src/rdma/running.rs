@@ -9,7 +9,8 @@ use crate::fabric::context::{self, ContextView, LinkId, LinkState, Sizes};
 use crate::fabric::listener::Listener;
 use crate::fabric::mailbox::{self, Message};
 use crate::fabric::process::{self, ContextPlace};
-use crate::fabric::queue::{self, Head, Outcome, Received, Wait};
+use crate::fabric::queue::{self, Head, Outcome, Wait};
+use crate::fabric::receives::{self, Received};
 use crate::fault;
 use crate::log;
 use crate::pieces;
@@ -226,8 +227,8 @@ impl Running {
         let position = self.receives_posted.get();
         self.receive_slot(position).set(task);
         self.receives_posted.set(position + 1);
-        queue::post_receive(&self.view, position, pieces);
-        queue::serve_waiting(&self.view, |index| {
+        receives::post(&self.view, position, pieces);
+        receives::serve_waiting(&self.view, |index| {
             let connection = self.connections.borrow().get(index as usize)?.clone()?;
             let far = connection.far()?;
             Some((connection.far_view()?, far.link.index))
@@ -264,7 +265,7 @@ impl Running {
 
     fn flush_all(&self) {
         self.view.set_open(false);
-        queue::flush_receives(&self.view, self.receives_reported.get());
+        receives::flush(&self.view, self.receives_reported.get());
         for connection in self.each_connection() {
             connection.break_link(&self.view);
         }
@@ -336,7 +337,8 @@ impl Running {
 
     /// The result of a receive that can be reported.
     fn received(&self, position: u64) -> Option<Received> {
-        queue::received(&self.view, position).filter(|_| !fault::is_held(self.receive_slot(position).get()))
+        receives::received(&self.view, position)
+            .filter(|_| !fault::is_held(self.receive_slot(position).get()))
     }
 
     /// Writes the results of a receive into the task, and what arrived into its buffers' lengths.
@@ -420,7 +422,7 @@ impl Running {
             }
         }
         drop(outbox);
-        queue::reap_receives(&self.view, self.receives_reported.get());
+        receives::reap(&self.view, self.receives_reported.get());
         for connection in self.each_connection() {
             self.look_after(rdma, &connection, now);
             self.retire_connection(&connection);

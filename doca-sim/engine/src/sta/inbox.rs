@@ -6,7 +6,7 @@ use super::memory::{Allocator, Buffer};
 use crate::code::{Code, Res};
 use crate::fabric::context::{ContextView, Sizes};
 use crate::fabric::process::{self, ContextPlace};
-use crate::fabric::queue;
+use crate::fabric::receives;
 use crate::fabric::route::Route;
 use crate::fault;
 use crate::task::Task;
@@ -117,7 +117,7 @@ impl Io {
         let Some(capsules) = &self.capsules else { return };
         let slot = self.posted as usize & (self.view.sizes().receives as usize - 1);
         let piece = capsules.piece(slot * self.capsule_len, self.capsule_len);
-        queue::post_receive(&self.view, self.posted, [piece].into_iter());
+        receives::post(&self.view, self.posted, [piece].into_iter());
         self.posted += 1;
     }
 

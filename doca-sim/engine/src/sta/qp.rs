@@ -261,9 +261,14 @@ impl Qp {
         matches!(self.state, QpState::Accepted | QpState::Connected)
     }
 
-    /// Everything that can be done for it. Tells whether anything was.
-    pub(super) fn serve(&mut self, target: &mut Target, now: u64, limits: Limits) -> bool {
-        if matches!(self.state, QpState::Allocated | QpState::Ended | QpState::Disconnected) {
+    /// Whether there is nothing to be done for it.
+    fn is_at_rest(&self) -> bool {
+        matches!(self.state, QpState::Allocated | QpState::Ended | QpState::Disconnected)
+    }
+
+    /// Everything that can be done for it but [to take commands](Qp::take_commands). Tells whether anything was.
+    pub(super) fn serve(&mut self, target: &mut Target, now: u64) -> bool {
+        if self.is_at_rest() {
             return false;
         }
         let mut busy = false;
@@ -282,7 +287,6 @@ impl Qp {
             busy = true;
         }
         busy |= self.work(target);
-        busy |= self.take_commands(target, limits);
         if self.disconnect.is_some() {
             busy |= self.finish_disconnect(target);
         }
@@ -434,12 +438,12 @@ impl Qp {
         }
     }
 
-    /// Commands that have come.
-    fn take_commands(&mut self, target: &mut Target, limits: Limits) -> bool {
+    /// Begins commands that have come, a few of them. Tells whether there were any.
+    pub(super) fn take_commands(&mut self, target: &mut Target, limits: Limits) -> bool {
+        self.starved = false;
         if self.state != QpState::Connected {
             return false;
         }
-        self.starved = false;
         for taken in 0..QUANTUM {
             let Some(capsule) = self.pending.pop_front() else { return taken > 0 };
             let command = capsule.command;

@@ -5,7 +5,8 @@ use super::core::{ControlEvent, Core, State, UnitKind};
 use super::handle::Handle;
 use super::qp::{Limits, QpState};
 use crate::fabric::clock;
-use crate::fabric::queue::{self, Outcome};
+use crate::fabric::queue::Outcome;
+use crate::fabric::receives;
 use crate::log;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -76,24 +77,28 @@ fn round(state: &mut State, limits: Limits, chores: &mut u64) -> bool {
             qp.look_after();
         }
         for io in state.target.ios.values() {
-            queue::reap_receives(&io.view, io.received);
+            receives::reap(&io.view, io.received);
         }
         state.watch_disks(state.target.patience);
     }
     busy
 }
 
-/// Serves each queue pair once. What there is too little of goes round: whoever went without is first next time, and if nobody
-/// did, the next in the row is.
+/// Serves each queue pair once, then lets each begin commands. What there is too little of goes round: whoever went without is
+/// first next time, and if nobody did, the next in the row is. What is freed is nobody's before it is shared out: a queue pair
+/// that got back what its commands had held at its own turn would take it again, and the same ones would be served for ever.
 fn serve_queue_pairs(state: &mut State, now: u64, limits: Limits) -> bool {
     let State { qps, target } = state;
+    let mut busy = false;
+    for qp in qps.values_mut() {
+        busy |= qp.serve(target, now);
+    }
     let (before, after) = (qps.range(..target.turn), qps.range(target.turn..));
     let order: Vec<Handle> = after.chain(before).map(|(handle, _)| *handle).collect();
-    let mut busy = false;
     let mut starved = None;
     for handle in &order {
         let Some(qp) = qps.get_mut(handle) else { continue };
-        busy |= qp.serve(target, now, limits);
+        busy |= qp.take_commands(target, limits);
         if qp.starved {
             starved = starved.or(Some(*handle));
         }
@@ -108,7 +113,7 @@ fn receive(state: &mut State, limits: Limits) -> bool {
     let mut busy = false;
     for index in target.ios.keys().copied().collect::<Vec<_>>() {
         while let Some(io) = target.ios.get_mut(&index) {
-            let Some(result) = queue::received(&io.view, io.received) else { break };
+            let Some(result) = receives::received(&io.view, io.received) else { break };
             busy = true;
             let slot = io.received as usize & (io.view.sizes().receives as usize - 1);
             let len = (result.length as usize).min(io.capsule_len);
@@ -123,7 +128,7 @@ fn receive(state: &mut State, limits: Limits) -> bool {
             }
         }
         let Some(io) = target.ios.get(&index) else { continue };
-        queue::serve_waiting(&io.view, |link| {
+        receives::serve_waiting(&io.view, |link| {
             let qp = io.slots.get(link as usize).copied().flatten()?;
             qps.get(&qp)?.wire.as_ref()?.far_view()
         });
@@ -142,7 +147,7 @@ fn nap(core: &Core, state: &mut State, idle: u32) -> u32 {
         io.view.arm(core.pipe.writer());
     }
     // What came before that would wake nobody.
-    let missed = state.target.ios.values().any(|io| queue::received(&io.view, io.received).is_some());
+    let missed = state.target.ios.values().any(|io| receives::received(&io.view, io.received).is_some());
     let lonely = state.qps.values().any(|qp| {
         !matches!(qp.state, QpState::Ended | QpState::Disconnected)
             && qp.wire.as_ref().is_some_and(super::qp::Wire::is_lonely)
