@@ -5,7 +5,7 @@
 //! | --- | --- |
 //! | [`Target`] | listens, spreads connections over threads, progresses, ends in order |
 //! | [`Engine`] | Connect, properties, Identify, features, logs, events, keep-alive and discovery, as a state machine without I/O |
-//! | [`Disk`], [`NvmeDisk`] | disks by their queues; an NVMe controller behind mapped registers |
+//! | [`Disk`], [`NvmeDisk`], [`DiskMemory`] | disks by their queues; an NVMe controller behind mapped registers; memory that disks reach |
 //! | [`Frontend`], [`AdminTransport`] | the engine for transports of the application |
 //!
 //! Reads and writes do not come here: the adapter executes them. Flush, Compare, Write Zeroes and Dataset Management are
@@ -37,4 +37,5 @@ pub use disk::{Disk, DiskError, EXECUTED, NvmeDisk};
 pub use engine::{Action, Engine, EngineCounts, Outcome, QueueKey};
 pub use frontend::{AdminTransport, Frontend, Told};
 pub use model::{Capacity, Model, NamespaceInfo, SubsystemInfo};
+pub use raw::DiskMemory;
 pub use target::{Failure, NamespaceOptions, Options, Statistics, SubsystemOptions, Target};

@@ -4,6 +4,7 @@ use crate::disk::Shared;
 use doca_sta::{Allocation, Allocator, Doorbells, NvmeQueue};
 use nvme_pci::{DmaBuffer, Mapper, QueueMemory};
 use std::collections::BTreeMap;
+use std::fmt;
 use std::os::fd::AsRawFd;
 use std::ptr::NonNull;
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -74,8 +75,9 @@ impl Drop for LentQueue {
     }
 }
 
-/// Memory of the adapter that every disk reaches, at one address.
-pub(crate) struct DiskMemory {
+/// Memory of the adapter that every disk reaches, at one address: the [allocator](doca_sta::Config::set_allocator) of a target
+/// whose back ends are [`Disk`](crate::Disk)s. A [`Target`](crate::Target) has one of its own.
+pub struct DiskMemory {
     mappers: Vec<Arc<dyn Mapper>>,
     pieces: Mutex<BTreeMap<usize, Piece>>,
 }
@@ -87,8 +89,8 @@ struct Piece {
 }
 
 impl DiskMemory {
-    /// For these disks; at least one.
-    pub(crate) fn new(mappers: Vec<Arc<dyn Mapper>>) -> Arc<Self> {
+    /// For the disks with these mappers; at least one, or nothing is allocated.
+    pub fn new(mappers: Vec<Arc<dyn Mapper>>) -> Arc<Self> {
         Arc::new(DiskMemory { mappers, pieces: Mutex::default() })
     }
 
@@ -100,6 +102,12 @@ impl DiskMemory {
         for (mapper, iova) in piece.others {
             self.mappers[mapper].unmap(iova, piece.first.len());
         }
+    }
+}
+
+impl fmt::Debug for DiskMemory {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "DiskMemory({} disks, {} pieces)", self.mappers.len(), self.lock().len())
     }
 }
 

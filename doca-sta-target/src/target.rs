@@ -139,6 +139,9 @@ pub struct Statistics {
     pub namespaces: Vec<(String, u32, Counters)>,
 }
 
+/// What a thread panicked with.
+type Panic = Box<dyn std::any::Any + Send>;
+
 struct Thread {
     told: Sender<Told>,
     handle: JoinHandle<()>,
@@ -482,24 +485,31 @@ impl Target {
     /// # Errors
     ///
     /// What could not be ended in time.
+    ///
+    /// # Panics
+    ///
+    /// As a thread of an IO context did.
     pub fn stop(mut self) -> Result<(), Error> {
-        self.end()
+        let (ended, panic) = self.end();
+        panic.map_or(ended, |panic| std::panic::resume_unwind(panic))
     }
 
-    fn end(&mut self) -> Result<(), Error> {
-        let Some(sta) = self.sta.take() else { return Ok(()) };
+    /// Ends it; gives what a thread panicked with, too.
+    fn end(&mut self) -> (Result<(), Error>, Option<Panic>) {
+        let Some(sta) = self.sta.take() else { return (Ok(()), None) };
         self.listeners.clear();
         for thread in &self.threads {
             let _ = thread.told.send(Told::Close);
         }
         let deadline = Instant::now() + 2 * PATIENCE;
         while self.threads.iter().any(|thread| !thread.handle.is_finished()) && Instant::now() < deadline {
-            self.engine.wait_for(Duration::from_millis(1))?;
-        }
-        for thread in self.threads.drain(..) {
-            if thread.handle.is_finished() && thread.handle.join().is_err() {
-                log::error!("a thread of an IO context panicked");
+            if let Err(error) = self.engine.wait_for(Duration::from_millis(1)) {
+                return (Err(error), None);
             }
+        }
+        let mut panic = None;
+        for thread in self.threads.drain(..).filter(|thread| thread.handle.is_finished()) {
+            panic = thread.handle.join().err().or(panic);
         }
         self.events = None;
         let stopped = sta.stop().wait_for(PATIENCE).map_err(|failed| failed.error);
@@ -512,14 +522,18 @@ impl Target {
                 let _ = disk.join();
             }
         }
-        stopped
+        (stopped, panic)
     }
 }
 
 impl Drop for Target {
     fn drop(&mut self) {
-        if let Err(error) = self.end() {
+        let (ended, panic) = self.end();
+        if let Err(error) = ended {
             log::error!("{error}: a target did not end");
+        }
+        if panic.is_some() {
+            log::error!("a thread of an IO context panicked");
         }
     }
 }

@@ -812,7 +812,8 @@ impl Member for IoInstance {
     fn free_idle_tasks(&self) {}
 
     fn prepare_stop(&self) -> bool {
-        for id in self.table.borrow().ids() {
+        let ids = self.table.borrow().ids();
+        for id in ids {
             self.end_qp(id);
         }
         self.advance();
