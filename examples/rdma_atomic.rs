@@ -25,10 +25,11 @@ fn count(options: &Options) -> Outcome<()> {
     let (_, asked) = options.configure(&[], Access::RDMA_ATOMIC)?;
     let (adds, swaps) = (asking.enable::<FetchAddTask>(TASKS)?, asking.enable::<CompareSwapTask>(1)?);
     let engine = ProgressEngine::new()?;
-    let (asking, asked) = (asking.start(&engine)?.running()?, asked.start(&engine)?.running()?);
-    let (adds, swaps) = (asking.queue(adds)?, asking.queue(swaps)?);
+    let (asking, asked) = (asking.start(&engine)?, asked.start(&engine)?);
     let ((ours, descriptor), (theirs, their_descriptor)) = (asking.export()?, asked.export()?);
     let (connection, _back) = (ours.connect(their_descriptor)?, theirs.connect(descriptor)?);
+    let (asking, asked) = (asking.running()?, asked.running()?);
+    let (adds, swaps) = (asking.queue(adds)?, asking.queue(swaps)?);
 
     let counters = Memory::zeroed(4096)?.shared(&device, Access::RDMA_ATOMIC)?;
     let remote = RemoteMemory::import(&device, counters.export()?)?;

@@ -17,9 +17,8 @@ fn receive(options: &Options) -> Outcome<()> {
     let receives = config.enable::<ReceiveTask>(options.connections.into())?;
     let memory = Memory::zeroed(4096)?.private(&device)?;
     let engine = ProgressEngine::new()?;
-    let rdma = config.start(&engine)?.running()?;
+    let (rdma, connections) = support::to_senders(options, config.start(&engine)?)?;
     let receives = rdma.queue(receives)?;
-    let connections = support::to_senders(options, &rdma)?;
     println!("All {} connections are made", connections.len());
 
     // The oldest receive takes the next message, whoever it comes from.

@@ -21,9 +21,8 @@ fn send(options: &Options) -> Outcome<()> {
     let sends = config.enable::<SendTask>(options.connections.into())?;
     let memory = Memory::zeroed(4096)?.private(&device)?;
     let engine = ProgressEngine::new()?;
-    let rdma = config.start(&engine)?.running()?;
+    let (rdma, connections) = support::to_receivers(options, config.start(&engine)?)?;
     let sends = rdma.queue(sends)?;
-    let connections = support::to_receivers(options, &rdma)?;
     println!("All {} connections are made", connections.len());
     support::prompt("Wait until the receiver has posted all its receives")?;
 

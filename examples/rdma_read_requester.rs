@@ -22,9 +22,9 @@ fn request(options: &Options) -> Outcome<()> {
     let meeting = Meeting::prepare(options, &mut config)?;
     let memory = Memory::zeroed(4096)?.private(&device)?;
     let engine = ProgressEngine::new()?;
-    let rdma = config.start(&engine)?.running()?;
+    let (rdma, connection, descriptor) =
+        support::to_responder(options, &device, config.start(&engine)?, meeting)?;
     let reads = rdma.queue(reads)?;
-    let (connection, descriptor) = support::to_responder(options, &device, &rdma, meeting)?;
 
     let remote = RemoteMemory::import(&device, descriptor)?;
     let fetched = reads.submit(&connection, &remote.range(0, MESSAGE)?, memory.take(MESSAGE)?)?.wait()?;

@@ -17,8 +17,8 @@ fn respond(options: &Options) -> Outcome<()> {
     let memory = Memory::zeroed(4096)?.shared(&device, Access::RDMA_READ)?;
     memory.write(0, options.text.as_bytes())?;
     let engine = ProgressEngine::new()?;
-    let rdma = config.start(&engine)?.running()?;
-    let peer = support::to_requester(options, &device, &rdma, meeting, &memory.export()?)?;
+    let (rdma, peer) =
+        support::to_requester(options, &device, config.start(&engine)?, meeting, &memory.export()?)?;
 
     // The requester needs nothing more of us.
     support::prompt("Wait till the requester has finished reading")?;

@@ -17,9 +17,8 @@ fn receive(options: &Options) -> Outcome<()> {
     let receives = config.enable::<ReceiveTask>(1)?;
     let memory = Memory::zeroed(4096)?.private(&device)?;
     let engine = ProgressEngine::new()?;
-    let rdma = config.start(&engine)?.running()?;
+    let (rdma, peer) = support::to_sender(options, config.start(&engine)?)?;
     let receives = rdma.queue(receives)?;
-    let peer = support::to_sender(options, &rdma)?;
 
     let mut receive = receives.submit(memory.take(MESSAGE)?)?;
     println!("The receive is posted");

@@ -21,9 +21,8 @@ fn send(options: &Options) -> Outcome<()> {
     let sends = config.enable::<SendTask>(1)?;
     let memory = Memory::zeroed(4096)?.private(&device)?;
     let engine = ProgressEngine::new()?;
-    let rdma = config.start(&engine)?.running()?;
+    let (rdma, connection) = support::to_receiver(options, config.start(&engine)?)?;
     let sends = rdma.queue(sends)?;
-    let connection = support::to_receiver(options, &rdma)?;
 
     // Always the whole 256 bytes: the text, padded with zeros.
     let mut message = memory.take(MESSAGE)?;

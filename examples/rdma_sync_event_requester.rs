@@ -26,9 +26,9 @@ fn request(options: &Options) -> Outcome<()> {
     let meeting = Meeting::prepare(options, &mut config)?;
     let memory = Memory::zeroed(4096)?.private(&device)?;
     let engine = ProgressEngine::new()?;
-    let rdma = config.start(&engine)?.running()?;
+    let (rdma, connection, descriptor) =
+        support::to_responder(options, &device, config.start(&engine)?, meeting)?;
     let (sets, gets) = (rdma.queue(sets)?, rdma.queue(gets)?);
-    let (connection, descriptor) = support::to_responder(options, &device, &rdma, meeting)?;
     let event = RemoteEvent::import(&device, descriptor)?;
 
     println!("Signaling remote sync event");

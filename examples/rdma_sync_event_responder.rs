@@ -21,8 +21,8 @@ fn respond(options: &Options) -> Outcome<()> {
     let meeting = Meeting::prepare(options, &mut config)?;
     let event = SyncEvent::new(Publisher::RemoteNet, Subscriber::Cpu(&device))?;
     let engine = ProgressEngine::new()?;
-    let rdma = config.start(&engine)?.running()?;
-    let peer = support::to_requester(options, &device, &rdma, meeting, &event.export_net()?)?;
+    let (rdma, peer) =
+        support::to_requester(options, &device, config.start(&engine)?, meeting, &event.export_net()?)?;
 
     println!("Waiting for sync event to be signaled from remote");
     let value = event.wait_for(Condition::Greater(0xD0C9), PATIENCE)?;

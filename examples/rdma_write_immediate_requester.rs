@@ -22,9 +22,9 @@ fn request(options: &Options) -> Outcome<()> {
     let meeting = Meeting::prepare(options, &mut config)?;
     let memory = Memory::zeroed(4096)?.private(&device)?;
     let engine = ProgressEngine::new()?;
-    let rdma = config.start(&engine)?.running()?;
+    let (rdma, connection, descriptor) =
+        support::to_responder(options, &device, config.start(&engine)?, meeting)?;
     let writes = rdma.queue(writes)?;
-    let (connection, descriptor) = support::to_responder(options, &device, &rdma, meeting)?;
 
     // The text and the zero that ends it.
     let remote = RemoteMemory::import(&device, descriptor)?;

@@ -18,9 +18,9 @@ fn respond(options: &Options) -> Outcome<()> {
     let meeting = Meeting::prepare(options, &mut config)?;
     let memory = Memory::zeroed(4096)?.shared(&device, Access::RDMA_WRITE)?;
     let engine = ProgressEngine::new()?;
-    let rdma = config.start(&engine)?.running()?;
+    let (rdma, peer) =
+        support::to_requester(options, &device, config.start(&engine)?, meeting, &memory.export()?)?;
     let receives = rdma.queue(receives)?;
-    let peer = support::to_requester(options, &device, &rdma, meeting, &memory.export()?)?;
 
     // The data go where the requester writes them, so the receive needs no buffer.
     let mut receive = receives.submit(())?;

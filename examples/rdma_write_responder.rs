@@ -16,8 +16,8 @@ fn respond(options: &Options) -> Outcome<()> {
     let meeting = Meeting::prepare(options, &mut config)?;
     let memory = Memory::zeroed(4096)?.shared(&device, Access::RDMA_WRITE)?;
     let engine = ProgressEngine::new()?;
-    let rdma = config.start(&engine)?.running()?;
-    let peer = support::to_requester(options, &device, &rdma, meeting, &memory.export()?)?;
+    let (rdma, peer) =
+        support::to_requester(options, &device, config.start(&engine)?, meeting, &memory.export()?)?;
 
     support::prompt("Wait till the requester has finished writing")?;
     let mut written = [0; MESSAGE];

@@ -63,11 +63,11 @@ fn tasks_allocate_nothing() {
         (asker.enable::<CompareSwapTask>(1).unwrap(), asker.enable::<FetchAddTask>(1).unwrap());
     let (gets, sets) = (asker.enable::<EventGetTask>(1).unwrap(), asker.enable::<EventSetTask>(1).unwrap());
     let event_adds = asker.enable::<EventAddTask>(1).unwrap();
-    let asker = asker.start(&engine).unwrap().running().unwrap();
-    let asked = asked.start(&engine).unwrap().running().unwrap();
+    let (asker, asked) = (asker.start(&engine).unwrap(), asked.start(&engine).unwrap());
     let ((ours, descriptor), (theirs, their_descriptor)) = (asker.export().unwrap(), asked.export().unwrap());
     let connection = ours.connect(their_descriptor).unwrap();
     let _back = theirs.connect(descriptor).unwrap();
+    let (asker, _asked) = (asker.running().unwrap(), asked.running().unwrap());
     let (reads, writes) = (asker.queue(reads).unwrap(), asker.queue(writes).unwrap());
     let (swaps, adds) = (asker.queue(swaps).unwrap(), asker.queue(adds).unwrap());
     let (gets, sets) = (asker.queue(gets).unwrap(), asker.queue(sets).unwrap());

@@ -87,7 +87,7 @@ fn properties_are_read_back() {
     config.set_max_send_buf_list_len(4).unwrap();
     config.set_grh_enabled(true).unwrap();
     let gid = config.set_gid_roce_v2().unwrap();
-    let rdma = config.start(&engine).unwrap().running().unwrap();
+    let (rdma, _connection) = support::alone(config.start(&engine).unwrap());
     assert_eq!(rdma.send_queue_size().unwrap(), 128, "rounded up");
     assert_eq!(rdma.max_num_connections().unwrap(), 3);
     assert_eq!(rdma.rnr_retry_count().unwrap(), 7);
@@ -228,10 +228,10 @@ fn chains_are_gathered_and_scattered_within_their_limits() {
     let mut right = Rdma::configure(&device()).unwrap();
     right.set_receive_buf_list_len(2).unwrap();
     let (sends, receives) = (left.enable::<SendTask>(2).unwrap(), right.enable::<ReceiveTask>(2).unwrap());
-    let left = left.start(&engine).unwrap().running().unwrap();
-    let right = right.start(&engine).unwrap().running().unwrap();
+    let (left, right) = (left.start(&engine).unwrap(), right.start(&engine).unwrap());
     let ((to_right, for_right), (to_left, for_left)) = (left.export().unwrap(), right.export().unwrap());
     let (to_right, _to_left) = (to_right.connect(for_left).unwrap(), to_left.connect(for_right).unwrap());
+    let (left, right) = (left.running().unwrap(), right.running().unwrap());
     let (sends, receives) = (left.queue(sends).unwrap(), right.queue(receives).unwrap());
 
     let mut source = chain(&[3, 10, 5]);
@@ -323,11 +323,12 @@ fn waiting_sleeps_until_another_thread_sends() {
             let memory = Memory::zeroed(64).unwrap().private(&device).unwrap();
             let mut config = Rdma::configure(&device).unwrap();
             let receives = config.enable::<ReceiveTask>(1).unwrap();
-            let rdma = config.start(&engine).unwrap().running().unwrap();
-            let (exported, descriptor) = rdma.export().unwrap();
+            let starting = config.start(&engine).unwrap();
+            let (exported, descriptor) = starting.export().unwrap();
             // SAFETY: asks for this thread's number.
             to_us.send((unsafe { libc::gettid() }, descriptor)).unwrap();
             let _connection = exported.connect(from_us.recv().unwrap()).unwrap();
+            let rdma = starting.running().unwrap();
             let mut receive = rdma.queue(receives).unwrap().submit(memory.take(8).unwrap()).unwrap();
             says_so.store(true, Ordering::Release);
             tell.send(receive.wait().unwrap().buffer.len()).unwrap();
@@ -337,11 +338,12 @@ fn waiting_sleeps_until_another_thread_sends() {
     let memory = Memory::zeroed(64).unwrap().private(&device).unwrap();
     let mut config = Rdma::configure(&device).unwrap();
     let sends = config.enable::<SendTask>(1).unwrap();
-    let rdma = config.start(&engine).unwrap().running().unwrap();
-    let (exported, descriptor) = rdma.export().unwrap();
+    let starting = config.start(&engine).unwrap();
+    let (exported, descriptor) = starting.export().unwrap();
     let (waiter, peer) = from_them.recv().unwrap();
     let connection = exported.connect(peer).unwrap();
     to_them.send(descriptor).unwrap();
+    let rdma = starting.running().unwrap();
     while !waits.load(Ordering::Acquire) {
         std::thread::yield_now();
     }

@@ -132,13 +132,16 @@ impl Drop for Listener {
 fn configure() -> Config {
     let mut config = Rdma::configure(&device()).unwrap();
     config.set_gid_roce_v2().unwrap();
+    config.set_max_num_connections(2).unwrap();
     config
 }
 
-/// A server that listens by librdmacm, and a client that listens by nothing.
+/// A server that listens by librdmacm, and a client that listens by nothing. Each has a connection with itself, and room
+/// for one more.
 struct Peers {
     server: Rdma,
     client: Rdma,
+    _own: [Connection; 2],
     sends: [doca::rdma::Queue<SendTask>; 2],
     receives: [doca::rdma::Queue<ReceiveTask>; 2],
     memory: PrivateMemory,
@@ -152,16 +155,18 @@ impl Peers {
         let port = free_port();
         let engine = ProgressEngine::new().unwrap();
         let memory = Memory::zeroed(4096).unwrap().private(&device()).unwrap();
-        let [(server, server_sends, server_receives), (client, sends, receives)] = [(); 2].map(|()| {
-            let mut config = configure();
-            let (sends, receives) = (config.enable(2).unwrap(), config.enable(2).unwrap());
-            let rdma = config.start(&engine).unwrap().running().unwrap();
-            let (sends, receives) = (rdma.queue(sends).unwrap(), rdma.queue(receives).unwrap());
-            (rdma, sends, receives)
-        });
+        let [(server, own, server_sends, server_receives), (client, clients_own, sends, receives)] = [(); 2]
+            .map(|()| {
+                let mut config = configure();
+                let (sends, receives) = (config.enable(2).unwrap(), config.enable(2).unwrap());
+                let (rdma, own) = support::alone(config.start(&engine).unwrap());
+                let (sends, receives) = (rdma.queue(sends).unwrap(), rdma.queue(receives).unwrap());
+                (rdma, own, sends, receives)
+            });
         Peers {
             server,
             client,
+            _own: [own, clients_own],
             sends: [server_sends, sends],
             receives: [server_receives, receives],
             memory,
@@ -199,10 +204,10 @@ fn a_bridged_connection_carries_messages_both_ways() {
     there.disconnect().unwrap();
     peers.listener.take(&peers.engine, DISCONNECTED);
     here.disconnect().unwrap();
-    assert_eq!(here.state(), ConnectionState::Disconnected);
-    there.wait_disconnected_for(LIMIT).unwrap();
+    assert_eq!((here.state(), there.state()), (ConnectionState::Disconnected, ConnectionState::Disconnected));
     drop((here, there));
-    // The slot is free again.
+    // Once it is wound down, its place is free again.
+    while peers.engine.progress().unwrap() {}
     let (here, there) = peers.connect();
     here.disconnect().unwrap();
     there.wait_disconnected_for(LIMIT).unwrap();
@@ -230,9 +235,9 @@ fn what_doca_refuses_is_consumed_and_what_it_was_not_asked_comes_back() {
     let peers = Peers::new();
     let (_here, _there) = peers.connect();
     let connecting = peers.client.connect_addr(address(peers.port));
-    assert_eq!(connecting.unwrap_err().code(), Some(Code::FULL), "the client has one connection");
+    assert_eq!(connecting.unwrap_err().code(), Some(Code::FULL), "the client has two connections");
     let engine = ProgressEngine::new().unwrap();
-    let other = configure().start(&engine).unwrap().running().unwrap();
+    let other = configure().start(&engine).unwrap();
     let connecting = other.connect_addr(address(peers.port)).unwrap();
     let failed = peers.server.bridge(peers.listener.request(&engine)).unwrap_err();
     assert_eq!((failed.error.code(), failed.value.is_none()), (Some(Code::FULL), true));

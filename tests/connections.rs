@@ -200,7 +200,7 @@ fn connections_are_limited_and_come_back() {
     let engine = ProgressEngine::new().unwrap();
     let mut config = Rdma::configure(&device()).unwrap();
     config.set_max_num_connections(2).unwrap();
-    let rdma = config.start(&engine).unwrap().running().unwrap();
+    let rdma = config.start(&engine).unwrap();
     let first = rdma.export().unwrap();
     let second = rdma.export().unwrap();
     let full = rdma.export().unwrap_err();

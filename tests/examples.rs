@@ -118,8 +118,11 @@ fn directory() -> &'static Path {
         let mut build = Command::new(env!("CARGO"));
         build.args(["build", "--quiet", "--examples", "--manifest-path"]);
         build.arg(concat!(env!("CARGO_MANIFEST_DIR"), "/Cargo.toml"));
-        if cfg!(feature = "comch") {
-            build.args(["--features", "comch"]);
+        // With the features of this test, so that nothing is built once more.
+        for (feature, on) in [("sta", cfg!(feature = "sta")), ("comch", cfg!(feature = "comch"))] {
+            if on {
+                build.args(["--features", feature]);
+            }
         }
         let build = build.status();
         assert!(build.unwrap().success());

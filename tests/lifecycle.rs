@@ -147,7 +147,7 @@ fn a_stopping_context_says_what_is_left() {
     let failed = config.start(&other).unwrap_err();
     assert_eq!(failed.error.refusal(), Some(Refusal::OtherEngine));
     let Left::Config(config) = failed.value else { panic!("{:?}", failed.value) };
-    let rdma = config.start(&engine).unwrap().running().unwrap();
+    let (rdma, _connection) = support::alone(config.start(&engine).unwrap());
 
     // With its engine gone nothing is left.
     drop((engine, left));

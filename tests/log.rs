@@ -35,7 +35,7 @@ fn the_sdk_logs_through_the_facade() {
 
     let device = Device::find().with(caps::SEND).list().unwrap()[0].open().unwrap();
     let engine = ProgressEngine::new().unwrap();
-    let rdma = Rdma::configure(&device).unwrap().start(&engine).unwrap().running().unwrap();
+    let rdma = Rdma::configure(&device).unwrap().start(&engine).unwrap();
     let fail = || {
         let address = doca::rdma::Address::parse_ip("192.168.1.1", 9).unwrap();
         assert!(rdma.connect_addr(address).unwrap().wait().is_err());

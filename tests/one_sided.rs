@@ -393,24 +393,22 @@ fn try_event_permissions(code: Code) {
     }
 }
 
+const PROFILE: &str = "DOCA_SIM_PROFILE";
+const LIKE_ANY_FAILURE: &str = "refused-io-failed";
+
 #[test]
 fn permissions_are_needed_on_memory_and_context() {
-    try_all_permissions(Code::NOT_PERMITTED);
-    try_event_permissions(Code::NOT_PERMITTED);
+    let like_any = std::env::var(PROFILE).is_ok_and(|profile| profile == LIKE_ANY_FAILURE);
+    let code = if like_any { Code::IO_FAILED } else { Code::NOT_PERMITTED };
+    try_all_permissions(code);
+    try_event_permissions(code);
 }
 
-const PROFILE: &str = "DOCA_SIM_PROFILE";
-
 /// Where refusals look like any failed transfer. The simulator reads its profile when it is loaded, so this runs
-/// again in a process of its own.
+/// in a process of its own.
 #[test]
 fn permissions_where_refusals_are_io_errors() {
-    if std::env::var(PROFILE).is_ok_and(|profile| profile == "refused-io-failed") {
-        try_all_permissions(Code::IO_FAILED);
-        try_event_permissions(Code::IO_FAILED);
-        return;
-    }
-    let output = again("permissions_where_refusals_are_io_errors", &[(PROFILE, "refused-io-failed")]);
+    let output = again("permissions_are_needed_on_memory_and_context", &[(PROFILE, LIKE_ANY_FAILURE)]);
     let text = String::from_utf8_lossy(&output.stdout);
     assert!(output.status.success() && text.contains("1 passed"), "{text}");
 }
@@ -429,32 +427,22 @@ fn memory_that_is_gone_is_refused_by_the_peer() {
 
 #[test]
 fn a_deadline_passes_and_the_task_goes_on() {
-    let engine = ProgressEngine::new().unwrap();
-    let device = device();
-    let local = Memory::zeroed(64).unwrap().private(&device).unwrap();
-    let mut asker = configure(&device);
-    let reads = asker.enable::<ReadTask>(1).unwrap();
-    let mut asked = configure(&device);
-    asked.set_permissions(Access::RDMA_READ).unwrap();
-    let asker = asker.start(&engine).unwrap().running().unwrap();
-    let asked = asked.start(&engine).unwrap().running().unwrap();
-    let (ours, descriptor) = asker.export().unwrap();
-    let (theirs, their_descriptor) = asked.export().unwrap();
-    let connection = ours.connect(their_descriptor).unwrap();
-    let memory = Memory::zeroed(64).unwrap().shared(&device, Access::RDMA_READ).unwrap();
-    memory.write(0, b"late").unwrap();
-    let remote = RemoteMemory::import(&device, memory.export().unwrap()).unwrap();
-
-    // The peer is not connected yet: the task is tried again and again.
-    let reads = asker.queue(reads).unwrap();
+    let peers = Peers::new(Access::RDMA_WRITE);
+    let (memory, remote) = peers.window(Access::RDMA_WRITE);
+    // No receive is posted yet: the task is tried again and again.
     let range = remote.range(0, 4).unwrap();
-    let mut read = reads.submit(&connection, &range, local.take_at(0, 64).unwrap()).unwrap();
-    let failed = read.wait_for(Duration::from_millis(20)).unwrap_err();
+    let source = peers.with(b"late");
+    let mut write = peers.write_imms.submit(&peers.connection, source, &range, 7).unwrap();
+    let failed = write.wait_for(Duration::from_millis(20)).unwrap_err();
     assert_eq!(failed.error.refusal(), Some(Refusal::TimedOut));
-    assert!(failed.value.is_none() && local.take(1).is_err(), "the buffer is the task's until it is done");
-    let _back = theirs.connect(descriptor).unwrap();
-    let fetched = read.wait_for(LIMIT).unwrap();
-    assert_eq!((fetched.bytes_read(), &fetched.buffer[..]), (4, &b"late"[..]));
+    assert!(failed.value.is_none(), "the buffer is the task's until it is done");
+    assert_eq!(peers.local.take(4096).unwrap_err().refusal(), Some(Refusal::OutOfRange));
+    let mut receive = peers.receives.submit(()).unwrap();
+    assert_eq!(&write.wait_for(LIMIT).unwrap()[..], b"late");
+    assert_eq!(receive.wait_for(LIMIT).unwrap().immediate(), Some(7));
+    let mut bytes = [0; 4];
+    memory.read(0, &mut bytes).unwrap();
+    assert_eq!(&bytes, b"late");
 }
 
 #[test]
@@ -481,11 +469,12 @@ fn declared_use_gives_the_flags_and_wider_ones_are_logged() {
     config.allow::<EventAddTask>().unwrap();
     assert_eq!(config.permissions().unwrap(), Access::RDMA_READ | Access::RDMA_ATOMIC);
     support::log::warnings();
-    let config = config.start(&engine).unwrap().running().unwrap().stop().wait_for(LIMIT).unwrap();
+    let (rdma, _connection) = support::alone(config.start(&engine).unwrap());
+    let config = rdma.stop().wait_for(LIMIT).unwrap();
     assert_eq!(support::log::warnings(), [""; 0]);
     let mut config = config;
     config.set_permissions(Access::RDMA_READ | Access::RDMA_WRITE | Access::RDMA_ATOMIC).unwrap();
-    let _rdma = config.start(&engine).unwrap().running().unwrap();
+    let _starting = config.start(&engine).unwrap();
     let warnings = support::log::warnings();
     assert!(
         warnings.iter().any(|text| text.contains("RDMA_WRITE") && !text.contains("READ")),

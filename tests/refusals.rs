@@ -111,7 +111,7 @@ fn a_context_that_does_not_start_is_still_idle() {
     assert_eq!(failed.error.code(), Some(Code::DRIVER));
     let Left::Config(mut config) = failed.value else { panic!("{:?}", failed.value) };
     config.set_max_num_connections(2).unwrap();
-    let rdma = config.start(&engine).unwrap().running().unwrap();
+    let (rdma, _connection) = support::alone(config.start(&engine).unwrap());
     assert_eq!(rdma.max_num_connections().unwrap(), 2);
 }
 

@@ -24,6 +24,7 @@
 //! - Dropped contexts are stopped and destroyed by progress. Dropping the engine waits for all of them, for
 //!   [`PATIENCE`] at most; what could not be stopped by then is leaked, never freed while in use.
 
+use crate::context::State;
 use crate::error::{Error, Refusal, Result};
 use crate::raw::context::Ctx;
 use crate::raw::current;
@@ -46,6 +47,9 @@ pub const PATIENCE: Duration = Duration::from_secs(5);
 
 /// How long waiting polls before it sleeps on the descriptor: a message between two processes is often faster.
 const SPIN: Duration = Duration::from_micros(50);
+
+/// How long it sleeps between two looks while a context is starting.
+const DOZE: Duration = Duration::from_millis(1);
 
 /// Steps of a busy engine between two looks at the clock.
 const BETWEEN_CLOCKS: u32 = 64;
@@ -412,7 +416,13 @@ impl Core {
     }
 
     /// Sleeps until there is work. A context that raises no event is looked at after the time anyway.
+    ///
+    /// While one is starting the engine stays unarmed: there are releases in which a Comch consumer whose engine is armed
+    /// then never gets to RUNNING.
     fn sleep(&self, at_most: Duration) {
+        if self.members.any(|member| member.life().state() == State::Starting) {
+            return std::thread::sleep(DOZE.min(at_most));
+        }
         match self.arm().and_then(|()| self.pe.descriptor()) {
             Ok(fd) => pe::sleep(fd, at_most),
             Err(_) => std::thread::sleep(SPIN.min(at_most)),

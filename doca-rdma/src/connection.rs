@@ -58,9 +58,7 @@ pub enum ConnectionState {
     Connecting,
     /// Tasks can be submitted. With descriptors this says that this side is set up; the peer may not be there yet.
     Connected,
-    /// The program ended it; RDMA CM has not confirmed that yet.
-    Disconnecting,
-    /// It is over.
+    /// It is over: this side ended it, or the peer did.
     Disconnected,
     /// It could not be made.
     Failed,
@@ -230,8 +228,9 @@ impl Connection {
         self.state() == ConnectionState::Connected
     }
 
-    /// Ends the connection: `doca_rdma_connection_disconnect`. Tasks in flight on it come back as failures. One that
-    /// is over already is no error.
+    /// Ends the connection: `doca_rdma_connection_disconnect`. It is over for this side then, also when RDMA CM winds it
+    /// down by progress, and until that is done a new one may find no place: `FULL`. Tasks in flight on it come back as
+    /// failures. One that is over already is no error.
     ///
     /// # Errors
     ///
@@ -306,7 +305,7 @@ pub(crate) struct Open {
 }
 
 impl Run {
-    /// Ends a connection if it is not over. With RDMA CM the confirmation comes by progress.
+    /// Ends a connection if it is not over.
     pub(crate) fn disconnect(&self, id: ConnectionId) -> Result<()> {
         let Some(link) = self.table().borrow().open_link(id) else { return Ok(()) };
         if !self.is_over() {

@@ -24,7 +24,8 @@ pub struct Rdma {
 }
 
 /// A context that is starting. It can be connected already, and then works with releases that are RUNNING at once, as
-/// DOCA 3 is, and with those that wait for a connection, as DOCA 2.x did:
+/// DOCA 3 is, and with those that wait for a connection, as DOCA 2.x did. RDMA CM may need RUNNING: what listens, connects
+/// or bridges here makes progress if that can lead there.
 ///
 /// ```no_run
 /// # use doca_common::ProgressEngine;
@@ -167,7 +168,8 @@ macro_rules! ways_to_connect {
             ///
             /// # Errors
             ///
-            /// [`Refusal::Stopped`], `INVALID_VALUE` for an address that DOCA does not take, `CONNECTION_ABORTED`, `FULL`.
+            /// [`Refusal::Stopped`], `INVALID_VALUE` for an address that DOCA does not take, `CONNECTION_ABORTED`, `FULL` if all
+            /// connections are in use.
             /// That the peer cannot be reached or rejects is told later.
             #[doc(alias = "doca_rdma_connect_to_addr")]
             pub fn connect_addr(&self, address: impl Into<Address>) -> Result<Connecting> {

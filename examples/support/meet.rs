@@ -2,9 +2,12 @@
 //!
 //! Requesters need a descriptor of the responder's memory or event too. It comes in a file, or as the first message
 //! of a connection that RDMA CM made.
+//!
+//! Contexts are connected while they are starting, and waited for afterwards: DOCA 3 has them RUNNING at once, and DOCA 2
+//! had them wait for their first connection.
 
 use super::{Options, Outcome, prompt, read, write};
-use doca::rdma::{Config, Connection, Exported, Key, Rdma, ReceiveTask, SendTask, TransportType};
+use doca::rdma::{Config, Connection, Exported, Key, Rdma, ReceiveTask, SendTask, Starting, TransportType};
 use doca::{Descriptor, Device, Memory};
 
 /// Longest descriptor in a message.
@@ -28,53 +31,57 @@ impl Peer {
 }
 
 /// The side that sends meets a receiver.
-pub fn to_receiver(options: &Options, rdma: &Rdma) -> Outcome<Connection> {
-    if options.use_cm {
-        let connection = options.connect_by_cm(rdma)?;
+pub fn to_receiver(options: &Options, starting: Starting) -> Outcome<(Rdma, Connection)> {
+    let connection = if options.use_cm {
+        let connection = options.connect_by_cm(&starting)?;
         prompt("Connected. Wait until the receiver has posted its receive")?;
-        return Ok(connection);
-    }
-    ask(options, rdma, "receiver", &options.remote)
+        connection
+    } else {
+        ask(options, &starting, "receiver", &options.remote)?
+    };
+    Ok((starting.running()?, connection))
 }
 
 /// The side that receives meets a sender.
-pub fn to_sender(options: &Options, rdma: &Rdma) -> Outcome<Peer> {
-    match options.use_cm {
-        true => Ok(Peer::Connected(options.connect_by_cm(rdma)?)),
-        false => answer(options, rdma, "sender"),
-    }
+pub fn to_sender(options: &Options, starting: Starting) -> Outcome<(Rdma, Peer)> {
+    let peer = match options.use_cm {
+        true => Peer::Connected(options.connect_by_cm(&starting)?),
+        false => answer(options, &starting, "sender")?,
+    };
+    Ok((starting.running()?, peer))
 }
 
 /// A side that sends over several connections meets receivers.
-pub fn to_receivers(options: &Options, rdma: &Rdma) -> Outcome<Vec<Connection>> {
-    all(options, rdma, "receiver", |file| format!("Let the receiver go on first, copy {file} from it"))
+pub fn to_receivers(options: &Options, starting: Starting) -> Outcome<(Rdma, Vec<Connection>)> {
+    all(options, starting, "receiver", |file| format!("Let the receiver go on first, copy {file} from it"))
 }
 
 /// A side that receives over several connections meets senders.
-pub fn to_senders(options: &Options, rdma: &Rdma) -> Outcome<Vec<Connection>> {
-    all(options, rdma, "sender", |file| format!("Copy {file} from the sender"))
+pub fn to_senders(options: &Options, starting: Starting) -> Outcome<(Rdma, Vec<Connection>)> {
+    all(options, starting, "sender", |file| format!("Copy {file} from the sender"))
 }
 
 /// By files, one connection after the other, each with files of its own.
 fn all(
     options: &Options,
-    rdma: &Rdma,
+    starting: Starting,
     peer: &str,
     wish: impl Fn(&str) -> String,
-) -> Outcome<Vec<Connection>> {
-    if options.use_cm {
-        return options.connect_all_by_cm(rdma);
-    }
+) -> Outcome<(Rdma, Vec<Connection>)> {
     let one = |index| {
         let local = options.numbered(&options.local, index);
         let remote = options.numbered(&options.remote, index);
-        let (exported, descriptor) = rdma.export()?;
+        let (exported, descriptor) = starting.export()?;
         write(&local, &descriptor)?;
         println!("Copy {local} to the {peer}");
         prompt(&wish(&remote))?;
         Ok(exported.connect(read(&remote)?)?)
     };
-    (0..options.connections).map(one).collect()
+    let connections = match options.use_cm {
+        true => options.connect_all_by_cm(&starting)?,
+        false => (0..options.connections).map(one).collect::<Outcome<_>>()?,
+    };
+    Ok((starting.running()?, connections))
 }
 
 /// The task by which a descriptor of memory travels, if RDMA CM connects.
@@ -94,46 +101,49 @@ impl<T: doca::rdma::Task> Meeting<T> {
 pub fn to_responder(
     options: &Options,
     device: &Device,
-    rdma: &Rdma,
+    starting: Starting,
     meeting: Meeting<ReceiveTask>,
-) -> Outcome<(Connection, Descriptor)> {
+) -> Outcome<(Rdma, Connection, Descriptor)> {
     let Meeting::Message(key) = meeting else {
         let wanted = format!("{} and {}", options.remote, options.resource);
-        let connection = ask(options, rdma, "responder", &wanted)?;
-        return Ok((connection, read(&options.resource)?));
+        let connection = ask(options, &starting, "responder", &wanted)?;
+        return Ok((starting.running()?, connection, read(&options.resource)?));
     };
-    let connection = options.connect_by_cm(rdma)?;
+    let connection = options.connect_by_cm(&starting)?;
+    let rdma = starting.running()?;
     let memory = Memory::zeroed(LONGEST)?.private(device)?;
     let mut receive = rdma.queue(key)?.submit(memory.take(LONGEST)?)?;
     println!("Negotiation receive task submission completed");
     let descriptor = Descriptor::from(&receive.wait()?.buffer[..]);
-    Ok((connection, descriptor))
+    Ok((rdma, connection, descriptor))
 }
 
 /// The side that shares something meets a requester, and gives it the descriptor.
 pub fn to_requester(
     options: &Options,
     device: &Device,
-    rdma: &Rdma,
+    starting: Starting,
     meeting: Meeting<SendTask>,
     resource: &Descriptor,
-) -> Outcome<Peer> {
+) -> Outcome<(Rdma, Peer)> {
     let Meeting::Message(key) = meeting else {
         write(&options.resource, resource)?;
         println!("Copy {} to the requester", options.resource);
-        return answer(options, rdma, "requester");
+        let peer = answer(options, &starting, "requester")?;
+        return Ok((starting.running()?, peer));
     };
-    let connection = options.connect_by_cm(rdma)?;
+    let connection = options.connect_by_cm(&starting)?;
+    let rdma = starting.running()?;
     prompt("Wait till the requester has finished the submission of the receive task for negotiation")?;
     let mut message = Memory::zeroed(LONGEST)?.private(device)?.take(LONGEST)?;
     message.fill_with(resource.as_bytes())?;
     rdma.queue(key)?.submit(&connection, message)?.wait()?;
-    Ok(Peer::Connected(connection))
+    Ok((rdma, Peer::Connected(connection)))
 }
 
 /// Connects with the peer's descriptor. With DC the peer does not need ours.
-fn ask(options: &Options, rdma: &Rdma, peer: &str, files: &str) -> Outcome<Connection> {
-    let (exported, descriptor) = rdma.export()?;
+fn ask(options: &Options, starting: &Starting, peer: &str, files: &str) -> Outcome<Connection> {
+    let (exported, descriptor) = starting.export()?;
     if options.transport == TransportType::RC {
         write(&options.local, &descriptor)?;
         println!("Copy {} to the {peer}", options.local);
@@ -143,8 +153,8 @@ fn ask(options: &Options, rdma: &Rdma, peer: &str, files: &str) -> Outcome<Conne
 }
 
 /// Exports a descriptor for the peer, and connects with the peer's if there is one.
-fn answer(options: &Options, rdma: &Rdma, peer: &str) -> Outcome<Peer> {
-    let (exported, descriptor) = rdma.export()?;
+fn answer(options: &Options, starting: &Starting, peer: &str) -> Outcome<Peer> {
+    let (exported, descriptor) = starting.export()?;
     write(&options.local, &descriptor)?;
     println!("Copy {} to the {peer}", options.local);
     if options.transport == TransportType::DC {

@@ -4,7 +4,7 @@ mod meet;
 
 pub use meet::{Meeting, Peer, to_receiver, to_receivers, to_requester, to_responder, to_sender, to_senders};
 
-use doca::rdma::{Address, Config, Connection, Decision, Rdma, TransportType};
+use doca::rdma::{Address, Config, Connection, Decision, Rdma, Starting, TransportType};
 use doca::{Access, Descriptor, Device, caps::Capability};
 use std::fs::{self, File};
 use std::io::{self, Read, Write};
@@ -162,18 +162,18 @@ impl Options {
     }
 
     /// Connects by RDMA CM, as client or as server.
-    pub fn connect_by_cm(&self, rdma: &Rdma) -> Outcome<Connection> {
-        self.connect_all_by_cm(rdma)?.pop().ok_or_else(|| "no connection".into())
+    pub fn connect_by_cm(&self, starting: &Starting) -> Outcome<Connection> {
+        self.connect_all_by_cm(starting)?.pop().ok_or_else(|| "no connection".into())
     }
 
     /// Connects by RDMA CM: once as client, or as server with as many as wanted.
-    pub fn connect_all_by_cm(&self, rdma: &Rdma) -> Outcome<Vec<Connection>> {
+    pub fn connect_all_by_cm(&self, starting: &Starting) -> Outcome<Vec<Connection>> {
         if let Some(server) = &self.server {
             println!("Client: connecting to {server}, port {}", self.port);
-            return Ok(vec![rdma.connect_addr(self.address(server)?)?.wait()?]);
+            return Ok(vec![starting.connect_addr(self.address(server)?)?.wait()?]);
         }
         let wanted = usize::from(self.connections);
-        let listener = rdma.listen(self.port, move |request| {
+        let listener = starting.listen(self.port, move |request| {
             if request.connections() < wanted { Decision::accept() } else { Decision::reject() }
         })?;
         println!("Server: listening on port {}", self.port);

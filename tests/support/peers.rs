@@ -46,6 +46,8 @@ impl Peers {
         let local = Memory::zeroed(4096).unwrap().private(&device).unwrap();
         let (mut asker, mut asked) = (configure(&device), configure(&device));
         asker.set_max_send_buf_list_len(4).unwrap();
+        // A busy machine is no reason to give up.
+        asker.set_rnr_retry_count(7).unwrap();
         asked.set_permissions(permitted).unwrap();
         let (imms, reads, writes) =
             (asker.enable(2).unwrap(), asker.enable(2).unwrap(), asker.enable(2).unwrap());
@@ -54,13 +56,15 @@ impl Peers {
         let (gets, sets, event_adds) =
             (asker.enable(2).unwrap(), asker.enable(2).unwrap(), asker.enable(2).unwrap());
         let receives = asked.enable(2).unwrap();
-        let asker = asker.start(&engine).unwrap().running().unwrap();
-        let asked = asked.start(&engine).unwrap().running().unwrap();
+        let (asker, asked) = (asker.start(&engine).unwrap(), asked.start(&engine).unwrap());
         let (ours, descriptor) = asker.export().unwrap();
         let (theirs, their_descriptor) = asked.export().unwrap();
+        let connection = ours.connect(their_descriptor).unwrap();
+        let back = theirs.connect(descriptor).unwrap();
+        let (asker, asked) = (asker.running().unwrap(), asked.running().unwrap());
         Peers {
-            connection: ours.connect(their_descriptor).unwrap(),
-            back: theirs.connect(descriptor).unwrap(),
+            connection,
+            back,
             imms: asker.queue(imms).unwrap(),
             reads: asker.queue(reads).unwrap(),
             writes: asker.queue(writes).unwrap(),

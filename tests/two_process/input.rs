@@ -7,14 +7,15 @@ use doca::{Access, Code, Device, DeviceInfo, Error, Kind, Layer, Memory};
 
 /// Shows its descriptors, and waits.
 pub fn exporter(parent: &mut Parent, _: &[String]) {
-    let side = Side::new("mlx5_0", 1, 64);
-    let (exported, descriptor) = side.rdma.export().unwrap();
+    let started = Side::start("mlx5_0", 1, 64);
+    let (exported, descriptor) = started.starting.export().unwrap();
     let device = Device::open("mlx5_0").unwrap();
     let access = Access::LOCAL_READ_WRITE | Access::RDMA_READ;
     let memory = Memory::zeroed(64).unwrap().shared(&device, access).unwrap();
     parent.say(&to_hex(descriptor.as_bytes()));
     parent.say(&to_hex(memory.export().unwrap().as_bytes()));
     let connection = exported.connect(from_hex(&parent.hear())).unwrap();
+    let side = started.running();
     let mut receive = side.receives.submit(side.memory.take(64).unwrap()).unwrap();
     assert_eq!(&receive.wait_for(LIMIT).unwrap().buffer[..], b"after all that");
     drop(connection);
@@ -60,12 +61,13 @@ fn damages(theirs: &[u8], of_memory: &[u8]) -> Vec<Damage> {
 /// Tries every damage, and at last the whole descriptor.
 pub fn importer(parent: &mut Parent, _: &[String]) {
     let (theirs, of_memory) = (from_hex(&parent.hear()), from_hex(&parent.hear()));
-    let side = Side::new("mlx5_1", 1, 64);
-    let (mut exported, ours) = side.rdma.export().unwrap();
+    let started = Side::start("mlx5_1", 1, 64);
+    let (mut exported, ours) = started.starting.export().unwrap();
     for (what, bytes, _) in damages(&theirs, &of_memory) {
         exported = refused(exported, &bytes, &what);
     }
     let connection = exported.connect(&theirs).unwrap();
+    let side = started.running();
     parent.say(&to_hex(ours.as_bytes()));
     let mut message = side.memory.take(64).unwrap();
     message.fill_with(b"after all that").unwrap();

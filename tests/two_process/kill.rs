@@ -5,7 +5,7 @@
 
 use crate::process::{LIMIT, Parent, Peer, Talk};
 use crate::random::Random;
-use crate::side::Side;
+use crate::side::{Side, Started};
 use doca::rdma::{Connection, Decision, Pending, ReceiveTask, SendTask};
 use doca::{Buffer, Code, Device, Kind};
 use std::any::Any;
@@ -68,9 +68,7 @@ fn network() -> Vec<String> {
 }
 
 pub fn newcomer(parent: &mut Parent, _: &[String]) {
-    let side = Side::new("mlx5_0", 1, 2 * SIZE);
-    let (exported, descriptor) = side.rdma.export().unwrap();
-    let connection = exported.connect(descriptor).unwrap();
+    let (side, connection) = Side::alone("mlx5_0", 1, 2 * SIZE);
     let mut receive = side.receives.submit(side.memory.take(SIZE).unwrap()).unwrap();
     side.sends.submit(&connection, side.memory.take(SIZE).unwrap()).unwrap().wait_for(LIMIT).unwrap();
     receive.wait_for(LIMIT).unwrap();
@@ -90,7 +88,9 @@ struct Traffic<'a> {
 }
 
 impl<'a> Traffic<'a> {
-    fn new(side: &'a Side, connection: &'a Connection, receives: VecDeque<Receiving>) -> Self {
+    fn new(side: &'a Side, connection: &'a Connection) -> Self {
+        let receive = |_| side.receives.submit(side.memory.take(SIZE).unwrap()).unwrap();
+        let receives = (0..TASKS).map(receive).collect();
         Traffic { side, connection, sends: VecDeque::new(), receives, sent: 0, received: 0 }
     }
 
@@ -124,36 +124,29 @@ impl<'a> Traffic<'a> {
     }
 }
 
-fn post_receives(side: &Side) -> VecDeque<Receiving> {
-    (0..TASKS).map(|_| side.receives.submit(side.memory.take(SIZE).unwrap()).unwrap()).collect()
-}
-
-fn new_side(device: &str) -> Side {
+fn new_side(device: &str) -> Started {
     // Room for messages whose buffers are in flight, given back, and being filled.
-    Side::new(device, TASKS as u32, 4 * TASKS * SIZE)
+    Side::start(device, TASKS as u32, 4 * TASKS * SIZE)
 }
 
 /// Connects to the survivor, and talks until it is killed.
 pub fn victim(parent: &mut Parent, _: &[String]) {
-    let side = new_side("mlx5_1");
-    let receives = post_receives(&side);
+    let started = new_side("mlx5_1");
     let address = Device::open("mlx5_0").unwrap().info().ipv4_address().unwrap().unwrap();
     let address = std::net::SocketAddr::from((address, PORT));
-    let connection = side.rdma.connect_addr(address).unwrap().wait_for(LIMIT).unwrap();
+    let connection = started.starting.connect_addr(address).unwrap().wait_for(LIMIT).unwrap();
     parent.say("connected");
-    talk(&side, &connection, receives);
+    talk(&started.running(), &connection);
 }
 
 /// The same with descriptors.
 pub fn descriptor_victim(parent: &mut Parent, _: &[String]) {
-    let side = new_side("mlx5_1");
-    let receives = post_receives(&side);
-    let connection = side.connect(parent);
-    talk(&side, &connection, receives);
+    let (side, connection) = new_side("mlx5_1").connect(parent);
+    talk(&side, &connection);
 }
 
-fn talk(side: &Side, connection: &Connection, receives: VecDeque<Receiving>) {
-    let mut traffic = Traffic::new(side, connection, receives);
+fn talk(side: &Side, connection: &Connection) {
+    let mut traffic = Traffic::new(side, connection);
     // The survivor goes only after this process: what fails here is a fault, unless death comes first.
     while traffic.turn() {}
     panic!("the survivor failed after {} messages", traffic.received);
@@ -203,15 +196,14 @@ fn round(random: &mut Random, tally: &mut Tally, over_cm: bool, number: u64) {
     let role = if over_cm { "victim" } else { "descriptor victim" };
     let variables = [("DOCA_SIM_KILL_AT", kill_at.as_str())];
 
-    let side = new_side("mlx5_0");
-    let receives = post_receives(&side);
-    let listener = over_cm.then(|| side.rdma.listen(PORT, |_| Decision::accept()).unwrap());
+    let started = new_side("mlx5_0");
+    let listener = over_cm.then(|| started.starting.listen(PORT, |_| Decision::accept()).unwrap());
     let mut peer = Peer::start_with(role, &[], if inside { &variables } else { &[] });
-    let connection = match &listener {
+    let connected = match &listener {
         Some(listener) => {
             let deadline = Instant::now() + LIMIT;
-            loop {
-                side.engine.progress().unwrap();
+            let connection = loop {
+                started.engine.progress().unwrap();
                 if let Some(connection) = listener.try_accept() {
                     break Some(connection);
                 }
@@ -220,18 +212,19 @@ fn round(random: &mut Random, tally: &mut Tally, over_cm: bool, number: u64) {
                     break listener.wait_for(Duration::from_millis(20)).ok();
                 }
                 assert!(Instant::now() < deadline, "the peer neither connects nor dies");
-            }
+            };
+            connection.map(|connection| (started.running(), connection))
         }
-        None => Some(side.connect(&mut peer)),
+        None => Some(started.connect(&mut peer)),
     };
     *(if inside { &mut tally.inside } else { &mut tally.outside }) += 1;
-    let Some(connection) = connection else {
+    let Some((side, connection)) = connected else {
         tally.before_connecting += 1;
         peer.kill();
         return;
     };
 
-    let mut traffic = Traffic::new(&side, &connection, receives);
+    let mut traffic = Traffic::new(&side, &connection);
     let deadline = Instant::now() + LIMIT;
     while traffic.turn() && !peer.has_ended() {
         assert!(Instant::now() < deadline, "the peer lives after {} messages", traffic.received);

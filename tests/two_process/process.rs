@@ -73,7 +73,7 @@ fn run_one(test: &Test) -> Result<(), String> {
     let scratch = tempfile::tempdir().map_err(|error| error.to_string())?;
     let mut command = this_program();
     command.args(["test", test.name]).env("DOCA_SIM_DIR", scratch.path().join("network"));
-    command.env("DOCA_SIM_QUIET", "1").env_remove("DOCA_SIM_TOPOLOGY").env_remove("DOCA_SIM_PROFILE");
+    command.env("DOCA_SIM_QUIET", "1").env_remove("DOCA_SIM_TOPOLOGY");
     command.env_remove("DOCA_LOG_LEVEL_SDK");
     if let Some(level) = test.log_level {
         command.env("DOCA_LOG_LEVEL_SDK", level);

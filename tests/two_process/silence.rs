@@ -2,6 +2,7 @@
 
 use crate::process::{LIMIT, Parent, Peer, Talk};
 use crate::side::Side;
+use doca::rdma::Connection;
 
 const COMPLAINT: &str = "doca_pe_progress has not been called for a second";
 
@@ -13,13 +14,13 @@ fn lines_with(log: &str, text: &str) -> usize {
 /// first at once, the second when the parent says so.
 pub fn forgetter(parent: &mut Parent, _: &[String]) {
     let side = |tasks| {
-        let side = Side::new("mlx5_0", 4, 64);
+        let (side, connection) = Side::alone("mlx5_0", 4, 64);
         let submit = |_| side.receives.submit(side.memory.take(16).unwrap()).unwrap();
         let receives: Vec<_> = (0..tasks).map(submit).collect();
-        (side, receives)
+        (side, connection, receives)
     };
     let (busy, idle, forgotten) = (side(1), side(0), side(3));
-    messages_to_itself(&idle.0, 1);
+    messages_to_itself(&idle.0, &idle.1, 1);
     let next = || {
         loop {
             busy.0.engine.progress().unwrap();
@@ -31,7 +32,7 @@ pub fn forgetter(parent: &mut Parent, _: &[String]) {
     assert_eq!(next(), "forget another");
     let second = side(2);
     assert_eq!(next(), "end");
-    for (side, receives) in [busy, idle, forgotten, second] {
+    for (side, _, receives) in [busy, idle, forgotten, second] {
         drop(receives);
         side.close();
     }
@@ -56,18 +57,16 @@ const MESSAGES: usize = 5;
 
 /// Sends itself messages.
 pub fn tracer(_: &mut Parent, _: &[String]) {
-    let side = Side::new("mlx5_0", MESSAGES as u32, 1024);
-    messages_to_itself(&side, MESSAGES);
+    let (side, connection) = Side::alone("mlx5_0", MESSAGES as u32, 1024);
+    messages_to_itself(&side, &connection, MESSAGES);
     side.close();
 }
 
-fn messages_to_itself(side: &Side, number: usize) {
-    let (exported, descriptor) = side.rdma.export().unwrap();
-    let connection = exported.connect(descriptor).unwrap();
+fn messages_to_itself(side: &Side, connection: &Connection, number: usize) {
     for _ in 0..number {
         let mut receive = side.receives.submit(side.memory.take(16).unwrap()).unwrap();
         let message = side.memory.take(16).unwrap();
-        side.sends.submit(&connection, message).unwrap().wait_for(LIMIT).unwrap();
+        side.sends.submit(connection, message).unwrap().wait_for(LIMIT).unwrap();
         receive.wait_for(LIMIT).unwrap();
     }
 }

@@ -33,8 +33,7 @@ fn check(bytes: &[u8], index: u64) {
 pub fn receiver(parent: &mut Parent, args: &[String]) {
     let (count, size): (u64, usize) = (args[0].parse().unwrap(), args[1].parse().unwrap());
     let window = window(size);
-    let side = Side::new("mlx5_0", window as u32, window * size);
-    let connection = side.connect(parent);
+    let (side, connection) = Side::start("mlx5_0", window as u32, window * size).connect(parent);
     let post = |buffer| side.receives.submit(buffer).unwrap();
     let mut posted: VecDeque<_> = (0..window).map(|_| post(side.memory.take(size).unwrap())).collect();
     for index in 0..count {
@@ -59,8 +58,7 @@ fn window(size: usize) -> usize {
 fn transfer(count: u64, size: usize) {
     let mut peer = Peer::start("receiver", &[&count.to_string(), &size.to_string()]);
     let window = window(size);
-    let side = Side::new("mlx5_1", window as u32, window * size);
-    let connection = side.connect(&mut peer);
+    let (side, connection) = Side::start("mlx5_1", window as u32, window * size).connect(&mut peer);
     let mut free: Vec<_> = (0..window).map(|_| side.memory.take(size).unwrap()).collect();
     let mut sent = VecDeque::with_capacity(window);
     let started = Instant::now();

@@ -27,6 +27,7 @@ mod library;
 mod modules;
 mod place;
 mod process;
+mod profiles;
 mod provision;
 mod rdmacm;
 mod release;
@@ -49,6 +50,7 @@ Commands around the software DOCA SDK. `cargo sim COMMAND`:
   test ARGS           cargo test ARGS
   abi                 only compare headers and libraries with the tables in abi/
   conformance [NAME]  only compile and run the C programs in doca-sim/conformance
+  profiles [NAME]     only run the tests of the safe crates under each profile of the simulator
   asan [ARGS]         tests of lifecycles under AddressSanitizer, simulator included; or cargo test ARGS
   coverage [--check]  write COVERAGE.md from tables, sources and the suite's trace; or check it
   bench NAME [ARGS]   run a benchmark: cost, latency, sta, …
@@ -92,6 +94,7 @@ fn dispatch(args: &[String]) -> Result<ExitCode> {
         "abi" => abi::command(rest)?,
         "asan" => asan::command(rest)?,
         "conformance" => conformance::command(rest)?,
+        "profiles" => profiles::command(rest)?,
         "coverage" => coverage::command(rest)?,
         "bench" => return bench::command(rest),
         "test" | "run" | "build" | "check" | "clippy" | "doc" => return sdk::cargo(args),

@@ -2,7 +2,7 @@
 
 use crate::sdk::Sdk;
 use crate::{
-    Result, abi, asan, conformance, coverage, demo, demo_relay, demo_sta, place, process, provision,
+    Result, abi, asan, conformance, coverage, demo, demo_relay, demo_sta, place, process, profiles, provision,
 };
 use std::time::Instant;
 
@@ -16,6 +16,7 @@ const STEPS: &[Step] = &[
     ("two programs through the socket relay", demo_relay::check),
     ("a host writes and reads a storage target", demo_sta::check),
     ("cargo test", cargo_test),
+    ("tests under every profile", profiles::check),
     ("lifecycles under AddressSanitizer", asan::check),
     ("COVERAGE.md matches sources and trace", coverage::check_suite),
 ];
@@ -41,6 +42,6 @@ fn cargo_test(sdk: &Sdk) -> Result {
         "--workspace",
         "--no-fail-fast",
         "--features",
-        "rdma,sta,comch",
+        profiles::FEATURES,
     ]))
 }

@@ -100,5 +100,5 @@ pub fn search(mut body: impl FnMut(&Core, &dyn Member) -> bool) {
     }
     // SAFETY: set by `enter`, whose borrow of the engine lasts until it sets it back.
     let core = unsafe { &*core };
-    core.members().search(|member| body(core, member));
+    core.members().any(|member| body(core, member));
 }

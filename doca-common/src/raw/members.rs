@@ -71,9 +71,9 @@ impl Members {
         places[at].as_ref().map(|entry| (at + 1, entry.id, entry.member.clone()))
     }
 
-    /// Asks the contexts one by one until one says that it was meant. None comes or goes meanwhile.
-    pub(crate) fn search(&self, mut body: impl FnMut(&dyn Member) -> bool) {
-        self.0.borrow().iter().flatten().any(|entry| body(&*entry.member));
+    /// Asks the contexts one by one until one says yes; whether one did. None comes or goes meanwhile.
+    pub(crate) fn any(&self, mut body: impl FnMut(&dyn Member) -> bool) -> bool {
+        self.0.borrow().iter().flatten().any(|entry| body(&*entry.member))
     }
 
     /// All of them.

@@ -28,11 +28,12 @@ pub struct Accepted {
 
 impl Run {
     pub(crate) fn bridge(self: &Rc<Self>, id: CmId) -> std::result::Result<Bridging, Failed<Option<CmId>>> {
-        if let Err(error) = self.require_started("doca_rdma_bridge_prepare_connection") {
+        let started = self.require_started("doca_rdma_bridge_prepare_connection");
+        if let Err(error) = started.and_then(|()| self.come_up()) {
             return Err(Failed::new(error, Some(id)));
         }
         let taken = self.instance().handle().bridge_prepare(id).and_then(|link| {
-            let id = self.table().borrow_mut().insert(ConnectionState::Bridged, Some(link), false);
+            let id = self.table().borrow_mut().insert(ConnectionState::Bridged, Some(link));
             let bridging = Bridging { hold: Hold::new(self.clone(), id) };
             link.address_to(id).map(|()| bridging)
         });

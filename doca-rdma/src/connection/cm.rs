@@ -4,6 +4,7 @@ use super::{Connection, ConnectionId, ConnectionState, Hold};
 use crate::address::Address;
 use crate::raw::connection::Link;
 use crate::run::Run;
+use doca_common::context::State;
 use doca_common::{Code, Error, Failed, Refusal, Result};
 use std::fmt;
 use std::future::poll_fn;
@@ -70,9 +71,25 @@ impl Decision {
     }
 }
 
+/// Steps that a context may need to be RUNNING when others of its engine take theirs too.
+const STEPS: usize = 256;
+
 impl Run {
+    /// RDMA CM serves contexts that are RUNNING. One that gets there by itself needs progress for that at most; one that
+    /// waits for its first connection is served while it is STARTING. Inside a callback there is no progress to make.
+    pub(super) fn come_up(&self) -> Result<()> {
+        let Some(core) = self.core().filter(|core| !core.is_inside()) else { return Ok(()) };
+        for _ in 0..STEPS {
+            if self.life().state() != State::Starting || !core.progress()? {
+                break;
+            }
+        }
+        Ok(())
+    }
+
     pub(crate) fn listen(self: &Rc<Self>, port: u16, decide: Decide) -> Result<Listener> {
         self.require_started("doca_rdma_start_listen_to_port")?;
+        self.come_up()?;
         let index = self.table().borrow_mut().add_listener(port, decide);
         if let Err(error) = self.instance().handle().listen(port) {
             let decide = self.table().borrow_mut().drop_listener(index, false);
@@ -84,11 +101,13 @@ impl Run {
 
     pub(crate) fn connect_addr(self: &Rc<Self>, address: Address) -> Result<Connecting> {
         self.require_started("doca_rdma_connect_to_addr")?;
-        let c_address = address.create()?;
-        let id = self.table().borrow_mut().insert(ConnectionState::Connecting, None, true);
+        self.come_up()?;
+        let known = self.table().borrow().address(&address);
+        let c_address = known.map_or_else(|| address.create().map(Rc::new), Ok)?;
+        let id = self.table().borrow_mut().insert(ConnectionState::Connecting, None);
         match self.instance().handle().connect_to(&c_address, id.to_bits()) {
             Ok(()) => {
-                self.table().borrow_mut().keep_address(id, c_address);
+                self.table().borrow_mut().keep_address(address, c_address);
                 Ok(Connecting { hold: Hold::new(self.clone(), id), address })
             }
             Err(error) => {
@@ -112,7 +131,7 @@ impl Run {
         let done = match decision.0 {
             Choice::Reject => link.reject(),
             Choice::Accept(data) => {
-                let id = self.table().borrow_mut().insert(ConnectionState::Connecting, Some(link), true);
+                let id = self.table().borrow_mut().insert(ConnectionState::Connecting, Some(link));
                 self.table().borrow_mut().set_listener(id, listener);
                 let accepted = link.address_to(id).and_then(|()| link.accept(&data));
                 if accepted.is_err() {

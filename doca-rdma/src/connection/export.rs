@@ -15,7 +15,7 @@ impl Run {
     pub(crate) fn export(self: &Rc<Self>) -> Result<(Exported, Descriptor)> {
         self.require_started("doca_rdma_export")?;
         let (link, descriptor) = self.instance().handle().export()?;
-        let id = self.table().borrow_mut().insert(ConnectionState::Exported, Some(link), false);
+        let id = self.table().borrow_mut().insert(ConnectionState::Exported, Some(link));
         let exported = Exported { hold: Hold::new(self.clone(), id) };
         link.address_to(id)?;
         Ok((exported, descriptor))

@@ -2,11 +2,12 @@
 
 use super::cm::Decide;
 use super::{ConnectionEvent, ConnectionId, ConnectionState};
+use crate::address::Address;
 use crate::raw::address::Addr;
 use crate::raw::connection::Link;
 use crate::run::Run;
 use std::cell::Cell;
-use std::collections::VecDeque;
+use std::collections::{HashMap, VecDeque};
 use std::fmt;
 use std::rc::Rc;
 use std::task::Waker;
@@ -39,11 +40,8 @@ struct Entry {
     held: bool,
     /// The listener that it came by.
     listener: Option<usize>,
-    /// Whether RDMA CM made it, and so will tell its end.
-    by_cm: bool,
     /// Tasks in flight on it, counted since nobody holds it.
     flying: Option<usize>,
-    address: Option<Addr>,
     wakers: Vec<Waker>,
 }
 
@@ -57,9 +55,7 @@ impl Entry {
             door: Door::default(),
             held: false,
             listener: None,
-            by_cm: false,
             flying: None,
-            address: None,
             wakers: Vec::new(),
         }
     }
@@ -84,10 +80,13 @@ struct Listening {
 pub(crate) struct Table {
     entries: Vec<Entry>,
     listeners: Vec<Listening>,
+    /// Where peers were looked for. A connection uses its address until it is wound down, of which its own side may never
+    /// be told; so addresses stay as long as the run.
+    addresses: HashMap<Address, Rc<Addr>>,
     /// To be woken after progress.
     awake: Vec<Waker>,
     /// To be dropped after progress.
-    retired: Vec<Addr>,
+    retired: Vec<Rc<Addr>>,
     /// Ports to be given up after progress.
     closing: Vec<u16>,
     /// What happened, while somebody listens.
@@ -103,6 +102,7 @@ impl Table {
         Table {
             entries: (0..connections).map(|_| Entry::unused()).collect(),
             listeners: Vec::new(),
+            addresses: HashMap::new(),
             awake: Vec::new(),
             retired: Vec::new(),
             closing: Vec::new(),
@@ -123,13 +123,13 @@ impl Table {
     }
 
     /// A new entry, held.
-    pub(crate) fn insert(&mut self, state: ConnectionState, link: Option<Link>, by_cm: bool) -> ConnectionId {
+    pub(crate) fn insert(&mut self, state: ConnectionState, link: Option<Link>) -> ConnectionId {
         let index = self.entries.iter().position(|entry| !entry.used).unwrap_or_else(|| {
             self.entries.push(Entry::unused());
             self.entries.len() - 1
         });
         let generation = self.entries[index].generation;
-        self.entries[index] = Entry { generation, used: true, by_cm, held: true, ..Entry::unused() };
+        self.entries[index] = Entry { generation, used: true, held: true, ..Entry::unused() };
         self.entries[index].set(state, link);
         ConnectionId { index: index as u32, generation }
     }
@@ -140,18 +140,19 @@ impl Table {
         entry.used = false;
         entry.set(ConnectionState::Disconnected, None);
         entry.generation = entry.generation.wrapping_add(1);
-        let address = entry.address.take();
         let wakers = std::mem::take(&mut entry.wakers);
-        self.retired.extend(address);
         self.awake.extend(wakers);
         self.dirty = true;
     }
 
-    /// Keeps the address that a connection uses.
-    pub(crate) fn keep_address(&mut self, id: ConnectionId, address: Addr) {
-        if let Some(entry) = self.get_mut(id) {
-            entry.address = Some(address);
-        }
+    /// An address that was used before.
+    pub(crate) fn address(&self, address: &Address) -> Option<Rc<Addr>> {
+        self.addresses.get(address).cloned()
+    }
+
+    /// Keeps an address that a connection uses.
+    pub(crate) fn keep_address(&mut self, address: Address, c_address: Rc<Addr>) {
+        self.addresses.insert(address, c_address);
     }
 
     pub(crate) fn state(&self, id: ConnectionId) -> ConnectionState {
@@ -178,9 +179,7 @@ impl Table {
         let changed = entry.state != state;
         entry.set(state, link);
         let wakers = std::mem::take(&mut entry.wakers);
-        let address = if state.is_over() { entry.address.take() } else { None };
         self.awake.extend(wakers);
-        self.retired.extend(address);
         self.dirty = true;
         if changed {
             self.tell(id, state);
@@ -243,12 +242,9 @@ impl Table {
         self.get(id).filter(|entry| entry.state.is_open())?.link
     }
 
-    /// The program ended a connection. RDMA CM confirms that later.
+    /// The program ended a connection. Some releases confirm that to it later, when nobody waits for it any more.
     pub(crate) fn ended(&mut self, id: ConnectionId) {
-        let Some(entry) = self.get_mut(id).filter(|entry| entry.state.is_open()) else { return };
-        if entry.by_cm {
-            entry.set(ConnectionState::Disconnecting, entry.link);
-        } else {
+        if self.get(id).is_some_and(|entry| entry.state.is_open()) {
             self.set_state(id, ConnectionState::Disconnected, None);
         }
     }
@@ -282,7 +278,7 @@ impl Table {
         std::mem::take(&mut self.awake)
     }
 
-    pub(crate) fn take_retired(&mut self) -> (Vec<Addr>, Vec<u16>) {
+    pub(crate) fn take_retired(&mut self) -> (Vec<Rc<Addr>>, Vec<u16>) {
         (std::mem::take(&mut self.retired), std::mem::take(&mut self.closing))
     }
 
@@ -297,6 +293,7 @@ impl Table {
         for listener in &mut self.listeners {
             self.awake.append(&mut listener.wakers);
         }
+        self.retired.extend(self.addresses.drain().map(|(_, c_address)| c_address));
         self.dirty = true;
     }
 
