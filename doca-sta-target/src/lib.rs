@@ -18,6 +18,16 @@
 //! pair of the application's own (verbs, or any other transport): an [`AdminTransport`] in
 //! [`Options::admin`](Options) gets their requests and shares the engine. Without one, queue 0 is accepted on a queue pair
 //! of STA like the others; the simulator, and whichever release can do that, hand its commands over.
+//!
+//! # Disks that never return
+//!
+//! A disk that does not complete a command raises [`Event::BackEndTimeout`](doca_sta::event::Event::BackEndTimeout); what becomes of the
+//! command is the application's decision: wait, or take the namespace away, which answers it with Abort Requested. Stopping a target
+//! gives such commands up, and takes the queues from the adapter, then from the disk: deleting a submission queue makes an NVMe controller drop
+//! what it holds. One that does not answer its admin queue either is reset, and if that has no end, nothing but its
+//! [`Mapper`](nvme_pci::Mapper) keeps it from the memory, as an IOMMU does: the adapter's memory is unmapped before it is freed. So nothing of
+//! a target is leaked, and stopping it takes some 15 seconds for each disk in that state. A command in [`Disk::execute`] cannot be given up: its
+//! thread is left behind with the disk, which it owns, and [`Target::stop`] says so.
 #![deny(unsafe_code)]
 
 mod admin;

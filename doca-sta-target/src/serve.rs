@@ -15,7 +15,7 @@ use std::time::Duration;
 /// How long a thread sleeps without a look at what it was told.
 const NAP: Duration = Duration::from_millis(1);
 
-/// How long the end of all queues may take.
+/// How long the end of all queues may take, and the command that a disk executes.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(10);
 
 /// Where commands of a namespace are executed: the disk's thread, and the namespace on the disk.

@@ -139,6 +139,9 @@ pub struct Statistics {
     pub namespaces: Vec<(String, u32, Counters)>,
 }
 
+/// How long the end of the control context may take: longer than disks that are silent may keep it.
+const ENDING: Duration = Duration::from_secs(60);
+
 /// What a thread panicked with.
 type Panic = Box<dyn std::any::Any + Send>;
 
@@ -480,11 +483,12 @@ impl Target {
         })
     }
 
-    /// Ends the target in order: listeners, connections on their threads, namespaces, disks, the context.
+    /// Ends the target in order: listeners, connections on their threads, namespaces, disks, the context. Commands at a disk that is
+    /// silent are given up, see the [page of the crate](crate#disks-that-never-return).
     ///
     /// # Errors
     ///
-    /// What could not be ended in time.
+    /// What could not be ended in time: [`Refusal::TimedOut`] of `doca_ctx_stop`, or of [`Disk::execute`].
     ///
     /// # Panics
     ///
@@ -512,14 +516,21 @@ impl Target {
             panic = thread.handle.join().err().or(panic);
         }
         self.events = None;
-        let stopped = sta.stop().wait_for(PATIENCE).map_err(|failed| failed.error);
+        let mut stopped = sta.stop().wait_for(ENDING).map_err(|failed| failed.error);
         // The disks' threads end with the last that could give them work.
         if let Ok(mut places) = self.places.lock() {
             places.clear();
         }
-        if stopped.is_ok() {
-            for disk in self.disks.drain(..) {
-                let _ = disk.join();
+        let deadline = Instant::now() + PATIENCE;
+        for (index, disk) in self.disks.drain(..).enumerate() {
+            while !disk.is_finished() && Instant::now() < deadline {
+                std::thread::sleep(Duration::from_millis(1));
+            }
+            if disk.is_finished() {
+                panic = disk.join().err().or(panic);
+            } else if stopped.is_ok() {
+                let text = format!("disk {index} has not returned a command: it is left to its thread");
+                stopped = Err(Error::refused("Disk::execute", Refusal::TimedOut).with(text));
             }
         }
         (stopped, panic)

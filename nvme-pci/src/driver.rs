@@ -18,6 +18,8 @@ const ADMIN_ENTRIES: u32 = 32;
 const WANTED_QUEUES: u16 = 64;
 /// How long a command may take.
 const LIMIT: Duration = Duration::from_secs(30);
+/// How long the deletion of a queue may take. It is what is left to do about a disk that is silent.
+const DELETE_LIMIT: Duration = Duration::from_secs(5);
 /// Data of one command of [`IoQueue`] when the controller sets no smaller limit.
 const MAX_DATA: usize = 128 << 10;
 
@@ -50,6 +52,8 @@ pub struct Driver {
     granted: u16,
     in_use: Vec<bool>,
     identity: Box<IdentifyController>,
+    /// It did not even end a reset.
+    lost: bool,
 }
 
 impl Driver {
@@ -78,6 +82,7 @@ impl Driver {
             granted: 0,
             in_use: Vec::new(),
             identity: Box::default(),
+            lost: false,
         };
         driver.enable()?;
         driver.identity = Box::new(driver.identify(Cns::CONTROLLER, 0)?);
@@ -155,13 +160,33 @@ impl Driver {
     }
 
     /// Deletes a queue pair. Commands that are outstanding end without a completion for us.
+    ///
+    /// A controller that does not answer within seconds is reset, which ends what it was told to do, and is of no use any more. If it
+    /// does not even end the reset, nothing but the mapper keeps it from memory that it was told of: that of the queues is unmapped here.
     pub fn delete_queue(&mut self, mut memory: QueueMemory) -> Result<(), Error> {
         // Completions of others, which must not be taken for ours.
         memory.cq.clear();
-        self.delete(AdminOpcode::DELETE_SQ, memory.qid)?;
-        self.delete(AdminOpcode::DELETE_CQ, memory.qid)?;
+        let deleted = self
+            .delete(AdminOpcode::DELETE_SQ, memory.qid)
+            .and_then(|()| self.delete(AdminOpcode::DELETE_CQ, memory.qid));
+        if let Err(Error::Timeout { .. }) = &deleted {
+            self.disable();
+        }
+        deleted?;
         self.in_use[usize::from(memory.qid) - 1] = false;
         Ok(())
+    }
+
+    /// Resets the controller for good: it touches no memory any more, if it obeys.
+    fn disable(&mut self) {
+        self.registers.write(offset::CC, 0);
+        let disabled = self.wait("disabled", |csts| !csts.rdy);
+        let memory = (self.admin.take(), self.page.take());
+        if let Err(Error::NotReady { .. } | Error::Fatal) = disabled {
+            // It may still write into the admin queue and the page.
+            self.lost = true;
+            std::mem::forget(memory);
+        }
     }
 
     /// Creates an I/O queue for commands of this process.
@@ -177,14 +202,18 @@ impl Driver {
     }
 
     /// Runs an admin command without data, or with PRPs of the caller's, and gives its completion.
-    pub fn admin(&mut self, mut command: Sqe) -> Result<Cqe, Error> {
+    pub fn admin(&mut self, command: Sqe) -> Result<Cqe, Error> {
+        self.admin_within(command, LIMIT)
+    }
+
+    fn admin_within(&mut self, mut command: Sqe, limit: Duration) -> Result<Cqe, Error> {
         let opcode = AdminOpcode(command.opcode);
         command.cid = self.next_cid;
         self.next_cid = self.next_cid.wrapping_add(1);
         let ring = self.admin.as_mut().ok_or(Error::Gone)?;
         ring.submit(&command)?;
         loop {
-            let cqe = ring.wait(|| opcode.to_string(), LIMIT)?;
+            let cqe = ring.wait(|| opcode.to_string(), limit)?;
             if cqe.cid == command.cid {
                 return if cqe.status.is_success() {
                     Ok(cqe)
@@ -220,7 +249,7 @@ impl Driver {
 
     fn delete(&mut self, opcode: AdminOpcode, qid: u16) -> Result<(), Error> {
         let command = Sqe { opcode: opcode.0, ..Sqe::default() };
-        self.admin(command.with(&DeleteQueue { qid })).map(drop)
+        self.admin_within(command.with(&DeleteQueue { qid }), DELETE_LIMIT).map(drop)
     }
 
     fn queue_memory(&self, qid: u16, entries: u32) -> Result<QueueMemory, Error> {
@@ -272,10 +301,8 @@ impl Driver {
 
 impl Drop for Driver {
     fn drop(&mut self) {
-        self.registers.write(offset::CC, 0);
-        if let Err(Error::NotReady { .. } | Error::Fatal) = self.wait("disabled", |csts| !csts.rdy) {
-            // It may still write into the admin queue and the page.
-            std::mem::forget((self.admin.take(), self.page.take()));
+        if !self.lost {
+            self.disable();
         }
     }
 }

@@ -71,8 +71,11 @@ impl Ring {
 
     /// Waits for the next completion.
     pub(crate) fn wait(&mut self, what: impl Fn() -> String, limit: Duration) -> Result<Cqe, Error> {
+        /// Looks at the queue before it sleeps between two, and for how long.
+        const LOOKS: u32 = 10_000;
+        const NAP: Duration = Duration::from_micros(100);
         let until = Instant::now() + limit;
-        loop {
+        for look in 0.. {
             if let Some(cqe) = self.poll() {
                 return Ok(cqe);
             }
@@ -80,10 +83,15 @@ impl Ring {
                 return Err(Error::Gone);
             }
             if Instant::now() > until {
-                return Err(Error::Timeout { what: what(), after: limit });
+                break;
             }
-            std::thread::yield_now();
+            if look < LOOKS {
+                std::thread::yield_now();
+            } else {
+                std::thread::sleep(NAP);
+            }
         }
+        Err(Error::Timeout { what: what(), after: limit })
     }
 }
 

@@ -110,6 +110,9 @@ impl Controller {
             self.bar.vanish();
             return true;
         }
+        if self.faults.frozen() {
+            return false;
+        }
         let mut worked = self.look_at_configuration();
         if !self.enabled {
             return worked;

@@ -13,6 +13,7 @@ pub struct Faults(Arc<Mutex<State>>);
 struct State {
     rules: Vec<Rule>,
     stalled: bool,
+    frozen: bool,
     gone: bool,
     latency: Duration,
 }
@@ -48,6 +49,12 @@ impl Faults {
         self.state().stalled = stalled;
     }
 
+    /// While it is frozen the controller does nothing at all: registers keep their values, admin commands are not answered
+    /// either, and a reset has no end.
+    pub fn freeze(&self, frozen: bool) {
+        self.state().frozen = frozen;
+    }
+
     /// The device disappears for good: registers read as ones, nothing completes any more.
     pub fn vanish(&self) {
         self.state().gone = true;
@@ -58,7 +65,7 @@ impl Faults {
         self.state().latency = latency;
     }
 
-    /// Forgets failures, stall and latency. A device that disappeared stays away.
+    /// Forgets failures, stall, frost and latency. A device that disappeared stays away.
     pub fn heal(&self) {
         let mut state = self.state();
         *state = State { gone: state.gone, ..State::default() };
@@ -66,6 +73,10 @@ impl Faults {
 
     pub(crate) fn gone(&self) -> bool {
         self.state().gone
+    }
+
+    pub(crate) fn frozen(&self) -> bool {
+        self.state().frozen
     }
 
     pub(crate) fn stalled(&self) -> bool {

@@ -66,7 +66,7 @@ pub enum Ask {
 pub struct Serving {
     pub asks: Sender<Ask>,
     pub events: Receiver<Event>,
-    thread: JoinHandle<()>,
+    thread: JoinHandle<Result<(), doca_common::Error>>,
     pub faults: Faults,
 }
 
@@ -106,7 +106,7 @@ impl Serving {
                     let _ = tell.send(event);
                 }
             }
-            target.stop().unwrap();
+            target.stop()
         });
         let faults = begun.recv_timeout(LIMIT).unwrap();
         Serving { asks, events, thread, faults }
@@ -125,10 +125,15 @@ impl Serving {
         }
     }
 
+    /// Ends the target.
+    pub fn end(self) -> Result<(), doca_common::Error> {
+        self.asks.send(Ask::Stop).unwrap();
+        self.thread.join().unwrap()
+    }
+
     /// Ends the target, which must leave nothing.
     pub fn stop(self) {
-        self.asks.send(Ask::Stop).unwrap();
-        self.thread.join().unwrap();
+        self.end().unwrap();
     }
 }
 

@@ -353,13 +353,12 @@ impl Target {
         }
     }
 
-    /// Gives up the commands that a queue's disk has not answered: the queue ends.
+    /// Gives up the commands that a queue's disk has not answered: the queue ends. Until the program has deleted the queue on the
+    /// disk, which nobody hears of here, the disk may write to their buffers: no other command gets them.
     fn forget(&mut self, handle: Handle) {
         let Some(queue) = self.queues.remove(&handle) else { return };
         for number in queue.slots.into_iter().flatten() {
-            if let Some(buffer) = self.commands.remove(&number).and_then(|command| command.buffer) {
-                self.staging.put(buffer);
-            }
+            self.lost.extend(self.commands.remove(&number).and_then(|command| command.buffer));
         }
     }
 }

@@ -6,7 +6,7 @@
 use super::backend::{BackEnd, Queue};
 use super::handle::{self, Handle, Kind};
 use super::inbox::Io;
-use super::memory::{Allocator, Staging};
+use super::memory::{Allocator, Buffer, Staging};
 use super::nvme::COMPLETION;
 use super::offload::Offload;
 use super::qp::Qp;
@@ -85,6 +85,8 @@ pub(crate) struct Target {
     pub(super) turn: Handle,
     /// Buffers for data.
     pub(super) staging: Staging,
+    /// Buffers that silent disks may still write to.
+    pub(super) lost: Vec<Buffer>,
     /// Commands that one unit may hold.
     pub(super) max_commands: u32,
     /// How long a disk may take, in nanoseconds.
@@ -221,6 +223,7 @@ impl Target {
             next_command: 0,
             turn: Handle::from_bits(0),
             staging: Staging::default(),
+            lost: Vec::new(),
             max_commands: caps.max_io_num_per_dev,
             patience: clock::millis(caps.be_timeout_ms.into()),
             inbox: VecDeque::new(),

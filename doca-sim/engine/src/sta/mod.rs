@@ -332,6 +332,7 @@ impl Sta {
         let (buffers, allocator) = {
             let target = &mut self.core.hold().target;
             let mut buffers: Vec<Buffer> = std::mem::take(&mut target.staging).into_buffers().collect();
+            buffers.append(&mut target.lost);
             // Commands at silent disks, which nobody answers any more.
             buffers.extend(target.commands.values_mut().filter_map(|command| command.buffer.take()));
             target.inbox.clear();
