@@ -87,6 +87,10 @@ const COMCH: &[Test] = &[
     Test::new("comch::every_limit_is_told", comch::control::every_limit_is_told).with_log_level("20"),
     Test::new("comch::every_failure_is_told", comch::faults::every_failure_is_told).with_log_level("20"),
     Test::new("comch::bulk_data_come_back", comch::fast::bulk_data_come_back),
+    Test::new(
+        "comch::a_starved_producer_is_woken",
+        comch::fast::a_producer_without_a_buffer_sleeps_until_there_is_one,
+    ),
     Test::new("comch::misuse_of_the_fast_path_is_refused", comch::fast::misuse_of_the_fast_path_is_refused),
     Test::new("comch::seeds_run_on_other_threads", comch::fast::seeds_run_on_other_threads),
     Test::new("comch::consumers_come_and_go", comch::fast::consumers_come_and_go),

@@ -44,7 +44,7 @@ pub fn late_sender(parent: &mut Parent, _: &[String]) {
 }
 
 /// Whether the descriptor becomes readable in time.
-fn poll(fd: impl AsFd, time: Duration) -> bool {
+pub fn poll(fd: impl AsFd, time: Duration) -> bool {
     let mut waited = libc::pollfd { fd: fd.as_fd().as_raw_fd(), events: libc::POLLIN, revents: 0 };
     // SAFETY: one valid pollfd, whose descriptor is borrowed for the call.
     (unsafe { libc::poll(&mut waited, 1, time.as_millis() as i32) }) == 1

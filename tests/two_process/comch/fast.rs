@@ -3,6 +3,7 @@
 use super::Pair;
 use super::server::{BUFFERS, BULK};
 use crate::process::{LIMIT, Talk};
+use crate::wake::poll;
 use doca::comch::{Client, Connection, Consumer, Event, Left, Message, Producer, RemoteConsumer};
 use doca::{Access, Memory, ProgressEngine, Refusal, SharedBuffer, SharedMemory};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -91,6 +92,41 @@ pub fn bulk_data_come_back() {
     assert_eq!(gone.error.refusal(), Some(Refusal::NotConnected));
     bulk.consumer.stop().wait_for(LIMIT).unwrap();
     bulk.producer.stop().wait_for(LIMIT).unwrap();
+    bulk.client.stop().wait_for(LIMIT).unwrap();
+    pair.server.expect("a client has gone");
+    pair.finish();
+}
+
+pub fn a_producer_without_a_buffer_sleeps_until_there_is_one() {
+    let mut pair = Pair::new("starved");
+    let bulk = open(&mut pair, "starved");
+    pair.server.say("swallow");
+    pair.server.say("sleep");
+    pair.server.expect("asleep");
+    let mut sent = Vec::new();
+    let refused = loop {
+        let mut buffer = bulk.memory.take(64).unwrap();
+        buffer.write(b"one of too many");
+        match bulk.producer.send(&bulk.to, buffer, &[]) {
+            Ok(sending) => sent.push(sending),
+            Err(failed) => break failed,
+        }
+    };
+    assert!(refused.error.is_retryable() && sent.len() == BUFFERS, "{} {}", sent.len(), refused.error);
+    let mut buffer = refused.value;
+    pair.server.say("wake");
+    let deadline = Instant::now() + LIMIT;
+    let mut last = loop {
+        while pair.engine.progress().unwrap() {}
+        pair.engine.arm().unwrap();
+        match bulk.producer.send(&bulk.to, buffer, &[]) {
+            Ok(sending) => break sending,
+            Err(failed) => buffer = failed.value,
+        }
+        assert!(poll(&pair.engine, deadline.saturating_duration_since(Instant::now())), "not woken");
+    };
+    last.wait_for(LIMIT).unwrap();
+    drop((bulk.consumer, bulk.producer));
     bulk.client.stop().wait_for(LIMIT).unwrap();
     pair.server.expect("a client has gone");
     pair.finish();

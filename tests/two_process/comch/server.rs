@@ -32,6 +32,8 @@ struct Echo {
     /// To be sent back.
     back: VecDeque<Message<SharedBuffer>>,
     sending: Vec<Pending<Producer, SharedBuffer>>,
+    /// Whether what comes is dropped instead.
+    swallows: bool,
 }
 
 /// The role: its argument is the name of the server.
@@ -99,6 +101,7 @@ impl Served {
                     parent.say("disconnected");
                 }
                 Some("fast path") => self.open_fast_path(parent),
+                Some("swallow") => self.echoes.iter_mut().for_each(|echo| echo.swallows = true),
                 Some("close fast path") => {
                     for echo in self.echoes.drain(..) {
                         echo.consumer.stop().wait_for(LIMIT).unwrap();
@@ -135,7 +138,8 @@ impl Served {
         let post = |_| consumer.receive(memory.take(BULK).unwrap()).unwrap();
         let posted = (0..BUFFERS).map(post).collect();
         parent.say(&consumer.id().to_string());
-        self.echoes.push(Echo { consumer, producer, posted, to, back: VecDeque::new(), sending: Vec::new() });
+        let (back, sending) = (VecDeque::new(), Vec::new());
+        self.echoes.push(Echo { consumer, producer, posted, to, back, sending, swallows: false });
     }
 }
 
@@ -145,7 +149,11 @@ impl Echo {
         if let Some(index) = self.posted.iter().position(Pending::is_done)
             && let Ok(message) = self.posted.remove(index).wait()
         {
-            self.back.push_back(message);
+            if self.swallows {
+                self.posted.extend(self.consumer.receive(message.buffer));
+            } else {
+                self.back.push_back(message);
+            }
         }
         if let Some(message) = self.back.pop_front() {
             match self.producer.send(&self.to, message.buffer, &message.immediate) {

@@ -7,6 +7,7 @@ use crate::fabric::context::{self, ContextId, ContextView};
 use crate::fabric::inbox::Inbox;
 use crate::fabric::process::Process;
 use crate::lock::lock;
+use crate::profile;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering::SeqCst};
 use std::sync::{Arc, Mutex};
@@ -212,10 +213,12 @@ impl Half {
     }
 
     /// Passes credits on: the peer is told what this end's consumers have posted, and this end hears what it was told.
+    /// The peer's control path is called only where somebody waits for them, or has to hear of them.
     pub fn exchange_credits(&self) {
+        let must_hear = profile::get().comch_credits_both_sides;
         let mut news = false;
         for inbox in lock(&self.consumers).values() {
-            news |= inbox.advertise();
+            news |= inbox.advertise() && (must_hear || inbox.was_starved());
         }
         for (inbox, _) in lock(&self.remote).values() {
             inbox.hear();

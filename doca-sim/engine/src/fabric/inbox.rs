@@ -46,7 +46,8 @@ struct Header {
     open: AtomicU32,
     /// 1 once the peer knows of the consumer.
     known: AtomicU32,
-    _pad: AtomicU32,
+    /// 1 once a producer has found no buffer since the last that it was told of.
+    starved: AtomicU32,
     bell: Bell,
     posted: AtomicU64,
     advertised: AtomicU64,
@@ -249,6 +250,11 @@ impl Inbox {
         header.advertised.swap(posted, SeqCst) != posted
     }
 
+    /// Whether a producer has found no buffer since this was asked last. To be asked after [`Inbox::advertise`].
+    pub fn was_starved(&self) -> bool {
+        self.header().starved.swap(0, SeqCst) == 1
+    }
+
     /// Hears of everything that was told of.
     pub fn hear(&self) {
         let header = self.header();
@@ -285,6 +291,10 @@ impl Inbox {
                 Credit::Heard => header.usable.load(SeqCst),
             };
             if position >= end {
+                // What was told of before this was known is seen in another look.
+                if header.starved.swap(1, SeqCst) == 0 {
+                    continue;
+                }
                 return Err(Unclaimed::Empty);
             }
             let (entry, pieces, lap) = self.entry(position);
