@@ -1,5 +1,6 @@
 //! The relay beside `socat UNIX-LISTEN,fork UNIX-CONNECT`, in one run on one machine: what a byte, a round trip, a
-//! connection and a client cost. Both relays run here, so they share the machine that socat has for itself.
+//! connection and a client cost. Both relays run here, so they share the machine that socat has for itself. Arguments are
+//! handed on to the relays.
 
 #![allow(dead_code, reason = "the tests use more of their support")]
 
@@ -20,7 +21,7 @@ const ROUND_TRIPS: usize = 20_000;
 const CONNECTIONS: usize = 2_000;
 const CLIENTS: usize = 200;
 
-/// Ways from client to server.
+/// A way from client to server.
 struct Way<'a> {
     name: &'static str,
     path: &'a Path,
@@ -32,55 +33,85 @@ struct Row {
     name: &'static str,
     one: f64,
     eight: f64,
+    /// Seconds of processor that the processes on the way took for a gigabyte of one client.
+    processor: Option<f64>,
     latency: Duration,
     connections: f64,
     memory: Option<f64>,
 }
 
+/// Two relays, which the arguments of the benchmark are handed to.
+struct Pair {
+    place: Place,
+    relays: [Process; 2],
+}
+
+impl Pair {
+    fn start(server: &Path, fast_path: &'static str) -> Pair {
+        let place = Place::with_fast_path(fast_path);
+        std::os::unix::fs::symlink(server, place.server_path()).expect("a link to the server's socket");
+        let args: Vec<String> = std::env::args().skip(1).filter(|arg| arg != "--bench").collect();
+        let mut all = vec!["--probe-app", "off", "-l", "30"];
+        all.extend(args.iter().map(String::as_str));
+        let relays = [place.dpu(&all), place.host(&all)];
+        Pair { place, relays }
+    }
+
+    fn processes(&self) -> Vec<u32> {
+        self.relays.iter().map(Process::id).collect()
+    }
+}
+
 fn main() {
     let place = Place::new();
-    let server = UnixListener::bind(place.server_path()).expect("bind");
+    let server_path = place.server_path();
+    let server = UnixListener::bind(&server_path).expect("bind");
     thread::spawn(move || serve(&server));
-    let dpu = place.dpu(&["--probe-app", "off", "-l", "30"]);
-    let host = place.host(&["--probe-app", "off", "-l", "30"]);
+    let [fast, control] = ["require", "off"].map(|path| Pair::start(&server_path, path));
     let socat_path = place.path("socat.sock");
     let socat = Process::start(
         Command::new("socat")
             .arg(format!("UNIX-LISTEN:{},fork,backlog=1024", socat_path.display()))
-            .arg(format!("UNIX-CONNECT:{}", place.server_path().display())),
+            .arg(format!("UNIX-CONNECT:{}", server_path.display())),
         &place.path("socat.log"),
     );
-    let relays = || vec![dpu.id(), host.id()];
     let socats = || children(socat.id());
+    let (fast_processes, control_processes) = (|| fast.processes(), || control.processes());
+    let (fast_path, control_path) = (fast.place.client_path(), control.place.client_path());
     let ways = [
-        Way { name: "direct", path: &place.server_path(), processes: &Vec::new },
+        Way { name: "direct", path: &server_path, processes: &Vec::new },
         Way { name: "socat", path: &socat_path, processes: &socats },
-        Way { name: "relay", path: &place.client_path(), processes: &relays },
+        Way { name: "relay", path: &fast_path, processes: &fast_processes },
+        Way { name: "control", path: &control_path, processes: &control_processes },
     ];
     println!(
-        "{:8} {:>12} {:>12} {:>12} {:>14} {:>16}",
-        "", "1 client", "8 clients", "round trip", "connections", "memory/client"
+        "{:8} {:>12} {:>12} {:>14} {:>12} {:>14} {:>16}",
+        "", "1 client", "8 clients", "processor", "round trip", "connections", "memory/client"
     );
     let rows: Vec<Row> = ways.iter().map(measure).collect();
     for row in &rows {
         println!(
-            "{:8} {:>7.2} GB/s {:>7.2} GB/s {:>9.1} us {:>12.0}/s {:>16}",
+            "{:8} {:>7.2} GB/s {:>7.2} GB/s {:>14} {:>9.1} us {:>12.0}/s {:>16}",
             row.name,
             row.one,
             row.eight,
+            row.processor.map_or_else(String::new, |seconds| format!("{seconds:.2} s/GB")),
             row.latency.as_secs_f64() * 1e6,
             row.connections,
             row.memory.map_or_else(String::new, |kib| format!("{kib:.1} KiB"))
         );
     }
-    let [_, socat_row, relay_row] = &rows[..] else { return };
-    println!(
-        "relay / socat: throughput {:.2} (1 client), {:.2} (8 clients); round trip {:.2}; connections {:.2}",
-        relay_row.one / socat_row.one,
-        relay_row.eight / socat_row.eight,
-        relay_row.latency.as_secs_f64() / socat_row.latency.as_secs_f64(),
-        relay_row.connections / socat_row.connections
-    );
+    let [_, socat_row, relay_rows @ ..] = &rows[..] else { return };
+    for row in relay_rows {
+        println!(
+            "{} / socat: throughput {:.2} (1 client), {:.2} (8 clients); round trip {:.2}; connections {:.2}",
+            row.name,
+            row.one / socat_row.one,
+            row.eight / socat_row.eight,
+            row.latency.as_secs_f64() / socat_row.latency.as_secs_f64(),
+            row.connections / socat_row.connections
+        );
+    }
 }
 
 /// Reads a letter: `e` echoes, `s` swallows and tells how much it was.
@@ -115,12 +146,15 @@ fn serve_one(mut stream: UnixStream) -> std::io::Result<()> {
 fn measure(way: &Way<'_>) -> Row {
     // The first of all is not measured.
     swallow(way, 1, STREAM / 16);
+    let before = processor_time(way);
     let one = swallow(way, 1, STREAM);
+    let spent = processor_time(way).zip(before).map(|(after, before)| after - before);
     let eight = swallow(way, 8, STREAM / 8);
     Row {
         name: way.name,
         one,
         eight,
+        processor: spent.map(|seconds| seconds / (STREAM as f64 / 1e9)),
         latency: latency(way),
         connections: connections(way),
         memory: memory_per_client(way),
@@ -195,6 +229,18 @@ fn memory_per_client(way: &Way<'_>) -> Option<f64> {
     let after = used();
     drop(clients);
     Some(after.saturating_sub(before) as f64 / CLIENTS as f64)
+}
+
+/// Seconds that the processes on the way have run, with children of theirs that have ended.
+fn processor_time(way: &Way<'_>) -> Option<f64> {
+    let ticks = |pid: &u32| -> u64 {
+        let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+        let fields = stat.rsplit(") ").next().unwrap_or_default().split(' ').skip(11).take(4);
+        fields.filter_map(|field| field.parse::<u64>().ok()).sum()
+    };
+    let processes = (way.processes)();
+    // A tick is a hundredth of a second wherever Linux runs today.
+    (!processes.is_empty()).then(|| processes.iter().map(ticks).sum::<u64>() as f64 / 100.0)
 }
 
 /// A process and its children.

@@ -118,7 +118,8 @@ const OURS: &[Flag] = &[
         "window",
         None,
         Kind::Number,
-        "bytes that each direction of a client may be ahead of its reader; default 65536",
+        "bytes that each direction of a client may be ahead of its reader; default 65536; four times as many, as far \
+         as --memory-cap goes, for readers that take all that comes",
     ),
     flag("memory-cap", None, Kind::Number, "bytes that all windows of this side may take; default 67108864"),
     flag("socket-mode", None, Kind::Text, "rights of the host's socket, octal; default 0660"),

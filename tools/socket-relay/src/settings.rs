@@ -109,12 +109,22 @@ impl Settings {
         }
     }
 
+    /// Bytes of all windows.
+    fn windows(&self) -> u64 {
+        u64::from(self.max_clients) * u64::from(self.window)
+    }
+
+    /// Bytes that windows of busy streams may take in addition.
+    pub fn spare(&self) -> u64 {
+        self.memory_cap.saturating_sub(self.windows())
+    }
+
     /// Refuses what cannot work.
     ///
     /// # Errors
     /// Which flag to change.
     pub fn check(&self, role: Role) -> Result<(), Fault> {
-        let memory = u64::from(self.max_clients) * u64::from(self.window);
+        let memory = self.windows();
         if self.window == 0 || self.max_clients == 0 {
             return Err(Fault::usage("--window and --max-clients must not be 0"));
         }

@@ -130,7 +130,6 @@ impl Mux {
     }
 
     fn on_data(&mut self, id: u32, offset: u64, bytes: &[u8], path: Path) -> Result<(), Broken> {
-        let window = self.session.window();
         let Some(stream) = self.stream(id)? else { return Ok(()) };
         if *stream.path_in.get_or_insert(path) != path {
             return Err(Broken::Protocol(format!("stream {id} has changed its path")));
@@ -152,7 +151,7 @@ impl Mux {
         };
         stream.received = end;
         if stream.discarding {
-            stream.account(bytes.len() as u64, window);
+            stream.account(bytes.len() as u64);
             let due = stream.has_due();
             self.end_if_drained(id);
             if due {
@@ -194,7 +193,7 @@ impl Mux {
             if told {
                 self.remove(id, Some((reason, text.to_owned())));
             } else {
-                self.streams.remove(&id);
+                self.forget(id);
             }
             return Ok(());
         }

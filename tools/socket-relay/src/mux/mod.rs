@@ -3,7 +3,7 @@
 //! The owner hands in every message that came ([`Mux::handle`]), takes control frames to send
 //! ([`Mux::next_control`]), asks how much a stream may send ([`Mux::room`]) and drains what came for it
 //! ([`Mux::incoming`], [`Mux::delivered`]). What happened meanwhile comes as [`Event`]s. Memory is bounded by
-//! streams times window; control frames are flags of a stream, never a queue that grows.
+//! streams times window, and what is to spare; control frames are flags of a stream, never a queue that grows.
 
 mod event;
 mod incoming;
@@ -22,6 +22,8 @@ use std::collections::{HashMap, VecDeque};
 use std::time::Instant;
 use stream::{Due, Gone, Stream};
 
+/// How many times its window a stream can have, if there is memory to spare and its reader takes all that comes.
+const LARGEST: u64 = 4;
 /// Answers to probes that wait to be sent.
 const MAX_ANSWERS: usize = 16;
 
@@ -38,11 +40,14 @@ pub struct Mux {
     events: VecDeque<Event>,
     /// Bytes of streams that came.
     data_in: u64,
+    /// Bytes by which windows may be larger than agreed on, all together.
+    spare: u64,
 }
 
 impl Mux {
     /// A session that begins now.
     pub fn new(role: Role, settings: Settings, now: Instant) -> Self {
+        let spare = settings.spare;
         let session = Session::new(settings, now);
         Mux {
             role,
@@ -52,6 +57,7 @@ impl Mux {
             due: VecDeque::new(),
             events: VecDeque::new(),
             data_in: 0,
+            spare,
         }
     }
 
@@ -193,7 +199,7 @@ impl Mux {
         if let Some(stream) = self.streams.get_mut(&id) {
             stream.discarding = true;
             let lost = std::mem::take(&mut stream.ring).len() as u64;
-            stream.account(lost, self.session.window());
+            stream.account(lost);
             if stream.has_due() {
                 self.list(id);
             }
@@ -223,7 +229,12 @@ impl Mux {
     pub fn delivered(&mut self, id: u32, bytes: usize) {
         if let Some(stream) = self.streams.get_mut(&id) {
             stream.ring.drain(..bytes);
-            stream.account(bytes as u64, self.session.window());
+            stream.account(bytes as u64);
+            let base = u64::from(self.session.window());
+            if stream.is_held_up() && stream.window < LARGEST * base && stream.window <= self.spare {
+                self.spare -= stream.window;
+                stream.window *= 2;
+            }
             if stream.has_due() {
                 self.list(id);
             }
@@ -301,7 +312,7 @@ impl Mux {
         while let Some(id) = self.due.pop_front() {
             let Some(stream) = self.streams.get_mut(&id) else { continue };
             stream.listed = false;
-            let due = stream.take_due(id, self.role == Role::Host, self.session.window());
+            let due = stream.take_due(id, self.role == Role::Host);
             let over = stream.complete();
             if stream.has_due() {
                 self.list(id);
@@ -316,7 +327,7 @@ impl Mux {
                 }
                 Some(Due::Over(reason, text)) => {
                     Frame::Reset { stream: id, reason, after_fin: false, text: &text }.encode(out);
-                    self.streams.remove(&id);
+                    self.forget(id);
                     return true;
                 }
                 None => {}
@@ -354,7 +365,14 @@ impl Mux {
     }
 
     fn remove(&mut self, id: u32, why: Option<(Reason, String)>) {
-        self.streams.remove(&id);
+        self.forget(id);
         self.events.push_back(Event::Closed(id, why));
+    }
+
+    /// Nothing is left of a stream; what its window was larger than others is spare again.
+    fn forget(&mut self, id: u32) {
+        if let Some(stream) = self.streams.remove(&id) {
+            self.spare += stream.window - u64::from(self.session.window());
+        }
     }
 }

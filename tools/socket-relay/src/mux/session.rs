@@ -37,6 +37,8 @@ pub struct Settings {
     pub text: String,
     /// When silence means something.
     pub timing: Timing,
+    /// Bytes that windows may take beyond those of the limits, all together.
+    pub spare: u64,
 }
 
 /// What both sides agreed on, and who the peer is.

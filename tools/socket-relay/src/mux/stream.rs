@@ -4,6 +4,9 @@ use crate::frame::{Frame, Identity, Reason};
 use std::collections::VecDeque;
 use std::time::Instant;
 
+/// Windows that a reader must have taken before its stream can have a larger one.
+const PROVEN: u64 = 8;
+
 /// The direction from the local socket to the peer.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, serde::Serialize)]
 #[serde(rename_all = "snake_case")]
@@ -80,6 +83,8 @@ pub(super) struct Stream {
     pub(super) delivered: u64,
     /// Offset up to which the peer may send.
     pub(super) granted: u64,
+    /// Bytes that it may be ahead of the local reader.
+    pub(super) window: u64,
     /// What is between the last two. Memory is taken when the first byte comes.
     pub(super) ring: VecDeque<u8>,
     /// Since when there is no credit although there may be something to send.
@@ -109,6 +114,7 @@ impl Stream {
             received: 0,
             delivered: 0,
             granted: u64::from(window),
+            window: u64::from(window),
             ring: VecDeque::new(),
             stalled: None,
             open_due: false,
@@ -146,13 +152,19 @@ impl Stream {
     }
 
     /// Counts bytes that left the ring, and grants new ones when half the window is free.
-    pub(super) fn account(&mut self, bytes: u64, window: u32) {
+    pub(super) fn account(&mut self, bytes: u64) {
         self.delivered += bytes;
-        let window = u64::from(window);
         let open = self.receiving == Receiving::Open;
-        if open && self.delivered + window - self.granted >= window.div_ceil(2) {
+        if open && self.delivered + self.window - self.granted >= self.window.div_ceil(2) {
             self.credit_due = true;
         }
+    }
+
+    /// Whether it is the window that holds this stream up: its reader has taken all that the peer may send, and has done so
+    /// for longer than the kernel's buffers can explain.
+    pub(super) fn is_held_up(&self) -> bool {
+        let took_all = self.received == self.granted && self.delivered == self.received;
+        took_all && self.receiving == Receiving::Open && self.delivered >= PROVEN * self.window
     }
 
     /// Whether all that the peer has sent left the ring, and the local end has not been told so yet.
@@ -176,7 +188,7 @@ impl Stream {
     }
 
     /// The next control frame that is due, which from then on counts as sent.
-    pub(super) fn take_due(&mut self, id: u32, host: bool, window: u32) -> Option<Due> {
+    pub(super) fn take_due(&mut self, id: u32, host: bool) -> Option<Due> {
         if self.open_due {
             self.open_due = false;
             return Some(if host {
@@ -194,7 +206,7 @@ impl Stream {
         }
         if self.credit_due {
             self.credit_due = false;
-            self.granted = self.delivered + u64::from(window);
+            self.granted = self.delivered + self.window;
             return Some(Due::Frame(Frame::Credit { stream: id, upto: self.granted, delivered: false }));
         }
         if self.sending == Sending::FinDue {

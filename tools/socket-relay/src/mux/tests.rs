@@ -10,10 +10,13 @@ const TIMING: Timing = Timing {
     dead_after: Duration::from_secs(5),
 };
 
+/// Bytes that windows may take in addition.
+const SPARE: u64 = 6000;
+
 fn settings(window: u32, max_streams: u32) -> Settings {
     let features = Features::HALF_CLOSE.and(Features::FAST_PATH);
     let limits = Limits { features, max_frame: 300, window, max_streams, recv_queue: 64 };
-    Settings { limits, instance: [7; 16], text: "here".to_owned(), timing: TIMING }
+    Settings { limits, instance: [7; 16], text: "here".to_owned(), timing: TIMING, spare: SPARE }
 }
 
 /// A small generator, so that each failure can be repeated by its seed.
@@ -200,7 +203,7 @@ fn streams_end_with_all_bytes_delivered_or_with_a_reason() {
                 both[1 - at].mux.handle_fast(&message, now).unwrap_or_else(|e| panic!("seed {seed}: {e}"));
                 both[1 - at].look();
             }
-            assert!(both[0].mux.ring_bytes().0 <= window as usize * 5);
+            assert!(both.iter().all(|side| side.mux.ring_bytes().0 <= window as usize * 5 + SPARE as usize));
         }
         // Everybody finishes and reads what is left.
         for _ in 0..100_000 {
@@ -272,6 +275,41 @@ fn a_reader_that_stands_still_takes_one_window_and_stops_nobody() {
     assert_eq!(both[0].mux.room(stalled), 0);
     assert_eq!(both[1].mux.ring_bytes().0, 1000);
     assert!(delivered > 150_000, "{delivered}");
+}
+
+#[test]
+fn readers_that_take_all_get_larger_windows_as_far_as_there_is_memory() {
+    let now = Instant::now();
+    let mut both = pair(1000, 5, now);
+    let ids: Vec<u32> = (0..3).map(|_| both[0].mux.open(Identity::default(), now).unwrap()).collect();
+    for id in &ids {
+        both[0].ends.insert(*id, End::default());
+    }
+    carry(&mut both, now);
+    let flow = |both: &mut [Side; 2], id: u32, rounds: usize| {
+        for _ in 0..rounds {
+            let bytes = both[0].mux.room(id);
+            if bytes > 0 {
+                let mut message = both[0].mux.sent(id, bytes, Path::Fast, now).unwrap().to_vec();
+                message.resize(HEADER + bytes, 0);
+                both[0].fast.push_back(message);
+                carry(both, now);
+                let bytes = both[1].mux.incoming(id).0.len();
+                both[1].mux.delivered(id, bytes);
+                carry(both, now);
+            }
+        }
+        both[0].mux.room(id)
+    };
+    // Not before it has proven itself, and no more than fourfold.
+    assert_eq!(flow(&mut both, ids[0], 7), 1000);
+    assert_eq!(flow(&mut both, ids[0], 200), 4000);
+    assert_eq!(flow(&mut both, ids[1], 200), 4000);
+    // There is nothing left for the third until another is through.
+    assert_eq!(flow(&mut both, ids[2], 200), 1000);
+    both[0].mux.reset(ids[0], Reason::LocalClosed, "");
+    carry(&mut both, now);
+    assert_eq!(flow(&mut both, ids[2], 200), 4000);
 }
 
 #[test]

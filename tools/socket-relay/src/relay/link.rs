@@ -191,6 +191,7 @@ impl<T: Transport> Relay<T> {
             instance: self.instance,
             text: self.versions(),
             timing,
+            spare: self.settings.spare(),
         };
         self.mux = Some(Mux::new(self.role, settings, now));
         self.link.state = State::Greeting;
