@@ -317,7 +317,9 @@ fn the_end_of_a_connection_revokes() {
     drop(right.connection);
     assert_eq!(idle.submit().unwrap_err().error.refusal(), Some(Refusal::NotConnected));
     let (_, send) = left_of_any(send.wait_for(LIMIT));
-    assert_eq!(send.submit().unwrap_err().error.refusal(), Some(Refusal::NotConnected));
+    // Its peer has gone, so it failed; there are readings in which that ends the context too.
+    let revoked = send.submit().unwrap_err().error.refusal();
+    assert!(matches!(revoked, Some(Refusal::NotConnected | Refusal::Stopped)), "{revoked:?}");
     drop((left.rdma, engine));
 }
 
