@@ -42,6 +42,8 @@ struct end {
 	int echoes;
 	/* A client is disconnected as soon as it comes. */
 	int rejects;
+	/* A client to which a message could not be sent is disconnected there and then. */
+	int parts;
 };
 
 /* Progresses until the condition holds; a test that waits in vain says so and goes on. */
@@ -103,6 +105,8 @@ static inline void end_not_sent(struct doca_comch_task_send *task, union doca_da
 	end->seen.failed++;
 	end->seen.status = doca_task_get_status(doca_comch_task_send_as_task(task));
 	CHECK(end->seen.status != DOCA_SUCCESS);
+	if (end->parts)
+		end->seen.value = doca_comch_server_disconnect(end->server, end->connection);
 	doca_task_free(doca_comch_task_send_as_task(task));
 }
 

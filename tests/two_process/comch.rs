@@ -3,6 +3,7 @@
 pub mod control;
 pub mod fast;
 pub mod faults;
+pub mod killed;
 pub mod lost;
 mod server;
 

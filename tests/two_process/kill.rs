@@ -26,7 +26,7 @@ type Sending = Pending<SendTask, Buffer>;
 type Receiving = Pending<ReceiveTask, Buffer>;
 
 /// `DOCA_TEST_SEED=N` repeats a run.
-fn seed() -> u64 {
+pub fn seed() -> u64 {
     let fixed =
         std::env::var("DOCA_TEST_SEED").ok().map(|text| text.parse().expect("DOCA_TEST_SEED is a number"));
     let now = || SystemTime::now().duration_since(UNIX_EPOCH).map_or(1, |time| time.as_nanos() as u64);
@@ -50,7 +50,7 @@ pub fn peers_killed_over_descriptors() {
 }
 
 /// After all the deaths and the survivor's end, one who comes anew finds an empty network and leaves one.
-fn nothing_is_left() {
+pub fn nothing_is_left() {
     let mut newcomer = Peer::start("newcomer", &[]);
     newcomer.expect("here");
     let mine = format!("adapter-{}-", newcomer.id());
@@ -184,7 +184,7 @@ pub fn survivor(parent: &mut Parent, args: &[String]) {
     ));
 }
 
-fn open_files() -> usize {
+pub fn open_files() -> usize {
     std::fs::read_dir("/proc/self/fd").unwrap().count()
 }
 

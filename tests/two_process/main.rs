@@ -98,6 +98,10 @@ const COMCH: &[Test] = &[
         .with_log_level("20"),
     Test::new("comch::a_killed_client_holds_nobody", comch::lost::a_killed_client_does_not_hold_its_server)
         .with_log_level("20"),
+    Test::new("comch_killed::clients_are_killed_in_copies", comch::killed::clients_are_killed_in_copies)
+        .with_log_level("20"),
+    Test::new("comch_killed::servers_are_killed_in_copies", comch::killed::servers_are_killed_in_copies)
+        .with_log_level("20"),
 ];
 
 type Role = (&'static str, fn(&mut Parent, &[String]));
@@ -123,6 +127,10 @@ const ROLES: &[Role] = &[
     ("comch victim", comch::lost::victim),
     #[cfg(feature = "comch")]
     ("comch asker", comch::faults::ask),
+    #[cfg(feature = "comch")]
+    ("comch survivor", comch::killed::survivor),
+    #[cfg(feature = "comch")]
+    ("comch killed", comch::killed::victim),
 ];
 
 fn main() -> ExitCode {

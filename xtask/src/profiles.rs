@@ -15,7 +15,7 @@ type Tests = (&'static str, &'static [&'static str]);
 /// What runs under a profile, by how its name begins; the first row that fits.
 const SETS: &[(&str, &[Tests])] = &[
     ("sta-", &[]),
-    ("comch-", &[("two_process", &["comch::"])]),
+    ("comch-", &[("two_process", &["comch::", "comch_killed::"])]),
     (
         "",
         &[

@@ -263,7 +263,7 @@ settings! {
         /// Clients of one server.
         max_clients: u32 = 512,
         /// Send tasks of one server or client.
-        max_send_tasks: u32 = 8192,
+        max_send_tasks: u32 = 16384,
         /// Messages to one peer that wait for room at its side: one more is refused with AGAIN.
         max_waiting: u32 = 8192,
         /// Producers, and consumers, on one side of a connection.

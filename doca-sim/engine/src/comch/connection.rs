@@ -9,12 +9,13 @@ use crate::entry::{Object, Tag};
 use crate::fabric::channel::{Channel, Life};
 use crate::fabric::context::LinkId;
 use crate::fabric::process::ContextPlace;
+use crate::lock::lock;
 use crate::task::Task;
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
-use std::rc::Weak;
-use std::sync::Arc;
+use std::rc::{Rc, Weak};
 use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
+use std::sync::{Arc, Mutex};
 
 /// `enum doca_comch_counter`, from 0 on.
 pub const COUNTERS: usize = 4;
@@ -43,14 +44,24 @@ pub enum Waiting {
     Note(Note),
 }
 
-/// A connection.
+/// What a connection has until its end was told: descriptors and shared memory.
+pub struct Parts {
+    /// For producers and consumers.
+    pub half: Arc<Half>,
+    /// For messages.
+    pub channel: Channel,
+}
+
+/// A connection. Programs may look at one that is over, which then is little more than this.
 #[repr(C)]
 pub struct Connection {
     tag: Tag,
     owner: Weak<Endpoint>,
     /// Its place, and what tells it from others that had the place.
     pub id: LinkId,
-    parts: Option<(Arc<Half>, Channel)>,
+    parts: RefCell<Option<Rc<Parts>>>,
+    /// The half once more, for threads of producers and consumers.
+    half: Mutex<Option<Arc<Half>>>,
     /// By which the client finds the channel, until it has.
     pub place: RefCell<Option<ContextPlace>>,
     state: Cell<ConnState>,
@@ -78,7 +89,8 @@ impl Connection {
             tag: Tag::live::<Self>(),
             owner,
             id,
-            parts,
+            half: Mutex::new(parts.as_ref().map(|(half, _)| half.clone())),
+            parts: RefCell::new(parts.map(|(half, channel)| Rc::new(Parts { half, channel }))),
             place: RefCell::new(None),
             state: Cell::new(state),
             user_data: AtomicU64::new(0),
@@ -95,14 +107,20 @@ impl Connection {
         &self.owner
     }
 
-    /// The part for producers and consumers. BAD_STATE for a connection that was never made.
-    pub fn half(&self) -> Res<&Arc<Half>> {
-        self.parts.as_ref().map(|(half, _)| half).ok_or(Code::BAD_STATE)
+    /// The part for producers and consumers. BAD_STATE for a connection that was never made, or whose end was told.
+    pub fn half(&self) -> Res<Arc<Half>> {
+        lock(&self.half).clone().ok_or(Code::BAD_STATE)
     }
 
-    /// Half and channel, of a connection that was made.
-    pub fn parts(&self) -> Option<(&Arc<Half>, &Channel)> {
-        self.parts.as_ref().map(|(half, channel)| (half, channel))
+    /// The parts of a connection that was made, and whose end was not told.
+    pub fn parts(&self) -> Option<Rc<Parts>> {
+        self.parts.borrow().clone()
+    }
+
+    /// Its end was told, or will not be: lets the parts go. Who uses them further up the stack keeps them so long.
+    pub fn let_go(&self) {
+        lock(&self.half).take();
+        self.parts.take();
     }
 
     /// Where it is in its life.
@@ -114,8 +132,8 @@ impl Connection {
     pub fn set_up(&self) {
         self.state.set(ConnState::Up);
         self.place.take();
-        if let Some((_, channel)) = self.parts() {
-            channel.hide();
+        if let Some(parts) = self.parts() {
+            parts.channel.hide();
         }
     }
 
@@ -123,10 +141,10 @@ impl Connection {
     pub fn close(&self) {
         self.state.set(ConnState::Over);
         self.place.take();
-        if let Some((half, channel)) = self.parts() {
-            half.set_over();
-            channel.set_life(Life::Closed);
-            half.call();
+        if let Some(parts) = self.parts() {
+            parts.half.set_over();
+            parts.channel.set_life(Life::Closed);
+            parts.half.call();
         }
     }
 

@@ -69,7 +69,7 @@ unsafe impl Object for Consumer {
 impl Consumer {
     /// `doca_comch_consumer_create`
     pub fn new(connection: &Connection, mmap: &Mmap) -> Res<Rc<Consumer>> {
-        let half = connection.half()?.clone();
+        let half = connection.half()?;
         if half.is_over() {
             log::error!("a consumer on a connection that is over");
             return Err(Code::BAD_STATE);

@@ -57,7 +57,7 @@ unsafe impl Object for Producer {
 impl Producer {
     /// `doca_comch_producer_create`
     pub fn new(connection: &Connection) -> Res<Rc<Producer>> {
-        let half = connection.half()?.clone();
+        let half = connection.half()?;
         if half.is_over() {
             log::error!("a producer on a connection that is over");
             return Err(Code::BAD_STATE);

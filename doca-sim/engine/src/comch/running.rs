@@ -171,13 +171,19 @@ impl Running {
         (std::ptr::eq(&*found, connection) && found.state() == ConnState::Up).then_some(found)
     }
 
+    /// The `Rc` of a connection that a program named by pointer, from when it was made until its end was told.
+    fn known(&self, connection: &Connection) -> Option<Rc<Connection>> {
+        let found = self.at(connection.id.index)?;
+        (std::ptr::eq(&*found, connection) && found.state() != ConnState::Connecting).then_some(found)
+    }
+
     fn each(&self) -> impl Iterator<Item = Rc<Connection>> + '_ {
         (0..).map_while(|slot| self.connections.borrow().get(slot).cloned()).flatten()
     }
 
     /// Whether a connection has producers or consumers.
     pub fn has_children(&self) -> bool {
-        self.each().any(|connection| connection.half().is_ok_and(|half| half.has_children()))
+        self.each().any(|connection| connection.parts().is_some_and(|parts| parts.half.has_children()))
     }
 
     /// A place for a connection. FULL when all are taken.
@@ -217,6 +223,7 @@ impl Running {
     /// A connection is over, whose program knows or will not be told: its place can be taken.
     fn forget(&self, connection: &Rc<Connection>) {
         connection.close();
+        connection.let_go();
         {
             let mut connections = self.connections.borrow_mut();
             // One that could not be made has no place.
@@ -258,7 +265,8 @@ impl Running {
 
     /// `doca_comch_server_disconnect`
     pub fn disconnect(&self, connection: &Connection) -> Res {
-        let connection = self.find(connection).ok_or(Code::INVALID_VALUE)?;
+        // It may have broken: as long as the program was not told, that is as good as one that it ends itself.
+        let connection = self.known(connection).ok_or(Code::INVALID_VALUE)?;
         if connection.half()?.has_children() {
             log::error!("doca_comch_server: disconnect with producers or consumers on the connection");
             return Err(Code::IN_USE);
@@ -416,7 +424,8 @@ impl Running {
 
     /// Notices, or not yet, that a peer has died.
     fn look_after(&self, connection: &Rc<Connection>, now: u64) {
-        let Ok(half) = connection.half() else { return };
+        let Some(parts) = connection.parts() else { return };
+        let half = &parts.half;
         match connection.state() {
             ConnState::Over => {}
             ConnState::Connecting => {
@@ -451,7 +460,7 @@ impl Running {
 
     fn has_current(&self) -> bool {
         let Some(connection) = self.at(self.current.get()) else { return false };
-        connection.parts().is_some_and(|(_, channel)| channel.has_incoming())
+        connection.parts().is_some_and(|parts| parts.channel.has_incoming())
     }
 
     /// When a timeout falls due, or a look at the peers.
@@ -466,7 +475,8 @@ impl Running {
             times.push(now + CHORES_EVERY);
         }
         for connection in self.each() {
-            let Ok(half) = connection.half() else { continue };
+            let Some(parts) = connection.parts() else { continue };
+            let half = &parts.half;
             match connection.state() {
                 ConnState::Over => {}
                 ConnState::Connecting => times.push(now + LOOK_EVERY),
@@ -493,10 +503,10 @@ impl Running {
             each(fd);
         }
         for connection in self.each() {
-            if let Ok(half) = connection.half()
+            if let Some(parts) = connection.parts()
                 && wants_peer(&connection)
-                && half.peer().is_alive()
-                && let Some(fd) = half.peer().pidfd()
+                && parts.half.peer().is_alive()
+                && let Some(fd) = parts.half.peer().pidfd()
             {
                 each(fd);
             }

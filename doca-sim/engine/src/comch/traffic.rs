@@ -36,7 +36,8 @@ impl Running {
             log::error!("{}: a message to a connection that is over", endpoint.name());
             return Err(Code::NOT_CONNECTED);
         };
-        let (half, channel) = connection.parts().ok_or(Code::UNEXPECTED)?;
+        let parts = connection.parts().ok_or(Code::UNEXPECTED)?;
+        let (half, channel) = (&parts.half, &parts.channel);
         let (bytes, len) = (fields.pointer.get() as *const u8, fields.first.get() as u32);
         let done = |code| self.tell(Event::Done(connection.clone(), task, code));
         if fault::will_fail(task) {
@@ -55,7 +56,7 @@ impl Running {
             return Ok(());
         }
         let mut waiting = connection.waiting.borrow_mut();
-        if waiting.is_empty() && half.peer().is_alive() && channel.push(MESSAGE, bytes, len, true) {
+        if waiting.is_empty() && half.peer().is_alive_now() && channel.push(MESSAGE, bytes, len, true) {
             drop(waiting);
             half.call();
             connection.count_sent(len);
@@ -77,14 +78,16 @@ impl Running {
 
     /// What waits goes as far as there is room.
     fn send_waiting(&self, connection: &Rc<Connection>) {
-        let Some((half, channel)) = connection.parts() else { return };
+        let Some(parts) = connection.parts() else { return };
+        let (half, channel) = (&parts.half, &parts.channel);
         let mut sent = false;
         loop {
             let mut waiting = connection.waiting.borrow_mut();
             let fits = match waiting.front() {
                 None => false,
                 Some(Waiting::Message(_, bytes, _)) => {
-                    half.peer().is_alive() && channel.push(MESSAGE, bytes.as_ptr(), bytes.len() as u32, true)
+                    half.peer().is_alive_now()
+                        && channel.push(MESSAGE, bytes.as_ptr(), bytes.len() as u32, true)
                 }
                 Some(Waiting::Note(note)) => {
                     let words = note.encode();
@@ -134,8 +137,8 @@ impl Running {
         }
         let current = self.current.get();
         if let Some(connection) = self.at(current)
-            && let Some((_, channel)) = connection.parts()
-            && channel.has_incoming()
+            && let Some(parts) = connection.parts()
+            && parts.channel.has_incoming()
         {
             if self.burst.get() < BURST {
                 self.burst.set(self.burst.get() + 1);
@@ -162,7 +165,8 @@ impl Running {
 
     /// Does what a connection has to do, up to one callback; whether there was one.
     fn serve(&self, endpoint: &Endpoint, connection: &Rc<Connection>) -> bool {
-        let Some((half, channel)) = connection.parts() else { return false };
+        let Some(parts) = connection.parts() else { return false };
+        let (half, channel) = (&parts.half, &parts.channel);
         match (connection.state(), channel.peer_life()) {
             (ConnState::Over, _) => return false,
             (ConnState::Connecting, Life::Absent) => return false,

@@ -279,6 +279,15 @@ impl Process {
             return true;
         }
         witness.checked.store(now, SeqCst);
+        self.is_alive_now()
+    }
+
+    /// The same at this very moment, which takes a system call.
+    pub fn is_alive_now(&self) -> bool {
+        let Some(witness) = &self.witness else { return true };
+        if witness.dead.load(SeqCst) {
+            return false;
+        }
         if network::is_locked(&witness.file) {
             return true;
         }
