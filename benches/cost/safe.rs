@@ -1,6 +1,6 @@
 //! The work, written with the safe API.
 
-use super::PROGRESS;
+use super::Way;
 use doca::event::{Publisher, Subscriber};
 use doca::rdma::{
     CompareSwapTask, Config, Connection, EventAddTask, EventGetTask, EventSetTask, FetchAddTask, Queue, Rdma,
@@ -9,6 +9,7 @@ use doca::rdma::{
 use doca::{
     Access, Device, Memory, PrivateMemory, ProgressEngine, RemoteEvent, RemoteMemory, SharedMemory, SyncEvent,
 };
+use std::hint::black_box;
 
 const LEN: usize = 64;
 
@@ -24,7 +25,7 @@ struct Peers<T> {
     _back: Connection,
     _left: Rdma,
     _right: Rdma,
-    engine: ProgressEngine,
+    _engine: ProgressEngine,
 }
 
 impl<T: Task> Peers<T> {
@@ -59,124 +60,222 @@ impl<T: Task> Peers<T> {
             _window: window,
             _left: left,
             _right: right,
-            engine,
-        }
-    }
-
-    fn progress(&self) {
-        for _ in 0..PROGRESS {
-            self.engine.progress().unwrap();
+            _engine: engine,
         }
     }
 }
 
-pub fn send(number: u64) {
+pub fn send(number: u64, way: Way) {
     let peers = Peers::<SendTask>::new();
-    let (mut source, mut room) = (peers.local.take(LEN).unwrap(), peers.local.take(LEN).unwrap());
-    for _ in 0..number {
-        let mut receive = peers.receives.submit(room).unwrap();
-        let mut send = peers.queue.submit(&peers.connection, source).unwrap();
-        peers.progress();
-        source = send.wait().unwrap();
-        room = receive.wait().unwrap().buffer;
+    let mut buffer = peers.local.take(LEN).unwrap();
+    let mut room = peers.local.take(LEN).unwrap();
+    match way {
+        Way::Prepared => {
+            let mut task = peers.queue.prepare(&peers.connection, buffer).unwrap();
+            let mut receive = peers.receives.prepare(room).unwrap();
+            for _ in 0..number {
+                let landing = receive.submit().unwrap();
+                task = task.submit().unwrap().wait().unwrap();
+                receive = landing.wait().unwrap();
+                black_box(receive.arrival());
+            }
+        }
+        Way::Each => {
+            for _ in 0..number {
+                let mut receive = peers.receives.submit(room).unwrap();
+                let mut task = peers.queue.submit(&peers.connection, buffer).unwrap();
+                buffer = task.wait().unwrap();
+                room = receive.wait().unwrap().buffer;
+            }
+        }
     }
 }
 
-pub fn send_imm(number: u64) {
+pub fn send_imm(number: u64, way: Way) {
     let peers = Peers::<SendImmTask>::new();
-    let (mut source, mut room) = (peers.local.take(LEN).unwrap(), peers.local.take(LEN).unwrap());
-    for _ in 0..number {
-        let mut receive = peers.receives.submit(room).unwrap();
-        let mut send = peers.queue.submit(&peers.connection, source, 7).unwrap();
-        peers.progress();
-        source = send.wait().unwrap();
-        room = receive.wait().unwrap().buffer;
+    let mut buffer = peers.local.take(LEN).unwrap();
+    let mut room = peers.local.take(LEN).unwrap();
+    match way {
+        Way::Prepared => {
+            let mut task = peers.queue.prepare(&peers.connection, buffer, 7).unwrap();
+            let mut receive = peers.receives.prepare(room).unwrap();
+            for _ in 0..number {
+                let landing = receive.submit().unwrap();
+                task = task.submit().unwrap().wait().unwrap();
+                receive = landing.wait().unwrap();
+                black_box(receive.arrival());
+            }
+        }
+        Way::Each => {
+            for _ in 0..number {
+                let mut receive = peers.receives.submit(room).unwrap();
+                let mut task = peers.queue.submit(&peers.connection, buffer, 7).unwrap();
+                buffer = task.wait().unwrap();
+                room = receive.wait().unwrap().buffer;
+            }
+        }
     }
 }
 
-pub fn read(number: u64) {
+pub fn read(number: u64, way: Way) {
     let peers = Peers::<ReadTask>::new();
     let range = peers.remote.range(0, LEN).unwrap();
-    let mut room = peers.local.take(LEN).unwrap();
-    for _ in 0..number {
-        let mut task = peers.queue.submit(&peers.connection, &range, room).unwrap();
-        peers.progress();
-        room = task.wait().unwrap().buffer;
+    let mut buffer = peers.local.take(LEN).unwrap();
+    match way {
+        Way::Prepared => {
+            let mut task = peers.queue.prepare(&peers.connection, &range, buffer).unwrap();
+            for _ in 0..number {
+                task = task.submit().unwrap().wait().unwrap();
+            }
+        }
+        Way::Each => {
+            for _ in 0..number {
+                let mut task = peers.queue.submit(&peers.connection, &range, buffer).unwrap();
+                buffer = task.wait().unwrap().buffer;
+            }
+        }
     }
 }
 
-pub fn write(number: u64) {
+pub fn write(number: u64, way: Way) {
     let peers = Peers::<WriteTask>::new();
     let range = peers.remote.range(0, LEN).unwrap();
-    let mut source = peers.local.take(LEN).unwrap();
-    for _ in 0..number {
-        let mut task = peers.queue.submit(&peers.connection, source, &range).unwrap();
-        peers.progress();
-        source = task.wait().unwrap();
+    let mut buffer = peers.local.take(LEN).unwrap();
+    match way {
+        Way::Prepared => {
+            let mut task = peers.queue.prepare(&peers.connection, buffer, &range).unwrap();
+            for _ in 0..number {
+                task = task.submit().unwrap().wait().unwrap();
+            }
+        }
+        Way::Each => {
+            for _ in 0..number {
+                let mut task = peers.queue.submit(&peers.connection, buffer, &range).unwrap();
+                buffer = task.wait().unwrap();
+            }
+        }
     }
 }
 
-pub fn write_imm(number: u64) {
+pub fn write_imm(number: u64, way: Way) {
     let peers = Peers::<WriteImmTask>::new();
     let range = peers.remote.range(0, LEN).unwrap();
-    let mut source = peers.local.take(LEN).unwrap();
-    for _ in 0..number {
-        let mut receive = peers.receives.submit(()).unwrap();
-        let mut task = peers.queue.submit(&peers.connection, source, &range, 7).unwrap();
-        peers.progress();
-        source = task.wait().unwrap();
-        receive.wait().unwrap();
+    let mut buffer = peers.local.take(LEN).unwrap();
+    match way {
+        Way::Prepared => {
+            let mut task = peers.queue.prepare(&peers.connection, buffer, &range, 7).unwrap();
+            let mut receive = peers.receives.prepare(()).unwrap();
+            for _ in 0..number {
+                let landing = receive.submit().unwrap();
+                task = task.submit().unwrap().wait().unwrap();
+                receive = landing.wait().unwrap();
+                black_box(receive.arrival());
+            }
+        }
+        Way::Each => {
+            for _ in 0..number {
+                let mut receive = peers.receives.submit(()).unwrap();
+                let mut task = peers.queue.submit(&peers.connection, buffer, &range, 7).unwrap();
+                buffer = task.wait().unwrap();
+                receive.wait().unwrap();
+            }
+        }
     }
 }
 
-pub fn compare_swap(number: u64) {
+pub fn compare_swap(number: u64, way: Way) {
     let peers = Peers::<CompareSwapTask>::new();
     let cell = peers.remote.cell(0).unwrap();
-    let mut result = peers.local.take(8).unwrap();
-    for _ in 0..number {
-        let mut task = peers.queue.submit(&peers.connection, &cell, result, 1, 2).unwrap();
-        peers.progress();
-        result = task.wait().unwrap().buffer;
+    let mut buffer = peers.local.take(8).unwrap();
+    match way {
+        Way::Prepared => {
+            let mut task = peers.queue.prepare(&peers.connection, &cell, buffer, 1, 2).unwrap();
+            for _ in 0..number {
+                task = task.submit().unwrap().wait().unwrap();
+            }
+        }
+        Way::Each => {
+            for _ in 0..number {
+                let mut task = peers.queue.submit(&peers.connection, &cell, buffer, 1, 2).unwrap();
+                buffer = task.wait().unwrap().buffer;
+            }
+        }
     }
 }
 
-pub fn fetch_add(number: u64) {
+pub fn fetch_add(number: u64, way: Way) {
     let peers = Peers::<FetchAddTask>::new();
     let cell = peers.remote.cell(0).unwrap();
-    let mut result = peers.local.take(8).unwrap();
-    for _ in 0..number {
-        let mut task = peers.queue.submit(&peers.connection, &cell, result, 1).unwrap();
-        peers.progress();
-        result = task.wait().unwrap().buffer;
+    let mut buffer = peers.local.take(8).unwrap();
+    match way {
+        Way::Prepared => {
+            let mut task = peers.queue.prepare(&peers.connection, &cell, buffer, 1).unwrap();
+            for _ in 0..number {
+                task = task.submit().unwrap().wait().unwrap();
+            }
+        }
+        Way::Each => {
+            for _ in 0..number {
+                let mut task = peers.queue.submit(&peers.connection, &cell, buffer, 1).unwrap();
+                buffer = task.wait().unwrap().buffer;
+            }
+        }
     }
 }
 
-pub fn event_get(number: u64) {
+pub fn event_get(number: u64, way: Way) {
     let peers = Peers::<EventGetTask>::new();
-    let mut room = peers.local.take(8).unwrap();
-    for _ in 0..number {
-        let mut task = peers.queue.submit(&peers.connection, &peers.event, room).unwrap();
-        peers.progress();
-        room = task.wait().unwrap().buffer;
+    let mut buffer = peers.local.take(8).unwrap();
+    match way {
+        Way::Prepared => {
+            let mut task = peers.queue.prepare(&peers.connection, &peers.event, buffer).unwrap();
+            for _ in 0..number {
+                task = task.submit().unwrap().wait().unwrap();
+            }
+        }
+        Way::Each => {
+            for _ in 0..number {
+                let mut task = peers.queue.submit(&peers.connection, &peers.event, buffer).unwrap();
+                buffer = task.wait().unwrap().buffer;
+            }
+        }
     }
 }
 
-pub fn event_set(number: u64) {
+pub fn event_set(number: u64, way: Way) {
     let peers = Peers::<EventSetTask>::new();
-    let mut source = peers.local.take(8).unwrap();
-    for _ in 0..number {
-        let mut task = peers.queue.submit(&peers.connection, &peers.event, source).unwrap();
-        peers.progress();
-        source = task.wait().unwrap();
+    let mut buffer = peers.local.take(8).unwrap();
+    match way {
+        Way::Prepared => {
+            let mut task = peers.queue.prepare(&peers.connection, &peers.event, buffer).unwrap();
+            for _ in 0..number {
+                task = task.submit().unwrap().wait().unwrap();
+            }
+        }
+        Way::Each => {
+            for _ in 0..number {
+                let mut task = peers.queue.submit(&peers.connection, &peers.event, buffer).unwrap();
+                buffer = task.wait().unwrap();
+            }
+        }
     }
 }
 
-pub fn event_add(number: u64) {
+pub fn event_add(number: u64, way: Way) {
     let peers = Peers::<EventAddTask>::new();
-    let mut room = peers.local.take(8).unwrap();
-    for _ in 0..number {
-        let mut task = peers.queue.submit(&peers.connection, &peers.event, room, 1).unwrap();
-        peers.progress();
-        room = task.wait().unwrap().buffer;
+    let mut buffer = peers.local.take(8).unwrap();
+    match way {
+        Way::Prepared => {
+            let mut task = peers.queue.prepare(&peers.connection, &peers.event, buffer, 1).unwrap();
+            for _ in 0..number {
+                task = task.submit().unwrap().wait().unwrap();
+            }
+        }
+        Way::Each => {
+            for _ in 0..number {
+                let mut task = peers.queue.submit(&peers.connection, &peers.event, buffer, 1).unwrap();
+                buffer = task.wait().unwrap().buffer;
+            }
+        }
     }
 }

@@ -69,8 +69,8 @@ pub struct Core {
     members: Members,
     /// What progress must heed; mostly nothing.
     flags: Cell<Flags>,
-    /// The engine in whose callback this one was entered.
-    pub(crate) outer: Cell<*const Core>,
+    /// The next engine of this thread.
+    pub(crate) next: Cell<*const Core>,
     panic: RefCell<Option<Box<dyn Any + Send>>>,
     /// The longest sleep without a look.
     nap: Cell<Duration>,
@@ -87,6 +87,8 @@ bitflags::bitflags! {
         const CLOSED = 4;
         /// A context is stopping: what comes back is to be freed, or it would never be idle.
         const STOPPING = 8;
+        /// DOCA was called, and callbacks may come.
+        const INSIDE = 16;
     }
 }
 
@@ -102,11 +104,13 @@ impl ProgressEngine {
             pe: Pe::new()?,
             members: Members::default(),
             flags: Cell::new(Flags::empty()),
-            outer: Cell::new(ptr::null()),
+            next: Cell::new(ptr::null()),
             panic: RefCell::new(None),
             nap: Cell::new(NAP),
         };
-        Ok(ProgressEngine { core: Rc::new(core) })
+        let core = Rc::new(core);
+        current::register(&core);
+        Ok(ProgressEngine { core })
     }
 
     /// Takes one step: `doca_pe_progress`. True if something was done, false if there is nothing to do now.
@@ -234,10 +238,48 @@ impl Core {
     /// One step, and what is to be done after it.
     #[inline]
     pub fn progress(&self) -> Result<bool> {
-        if !self.flags.get().is_empty() || current::is_inside() {
+        if !self.flags.get().is_empty() {
             return self.progress_heeding();
         }
-        Ok(self.step())
+        self.flags.set(Flags::INSIDE);
+        let stepped = self.pe.progress();
+        if self.leave() { Ok(stepped) } else { Ok(self.finish_step() | stepped) }
+    }
+
+    /// Steps as long as there is something to do now and nothing to be heeded, until `done`, which is asked behind each
+    /// step and does not unwind. True if it said so. For operations that are about to be done; [`wait`](Self::wait) does
+    /// the rest.
+    #[inline]
+    pub fn poll(&self, done: impl Fn() -> bool) -> bool {
+        if !self.flags.get().is_empty() {
+            return false;
+        }
+        self.flags.set(Flags::INSIDE);
+        loop {
+            let stepped = self.pe.progress();
+            if done() {
+                if self.leave() {
+                    return true;
+                }
+                break;
+            }
+            if !stepped || self.flags.get() != Flags::INSIDE {
+                if self.leave() {
+                    return false;
+                }
+                break;
+            }
+        }
+        self.finish_step();
+        done()
+    }
+
+    /// DOCA was called when there was nothing to be heeded, and returned: whether there still is nothing.
+    #[inline]
+    fn leave(&self) -> bool {
+        let left = self.flags.get() ^ Flags::INSIDE;
+        self.flags.set(left);
+        left.is_empty()
     }
 
     /// As progress, when there may be something to be heeded before.
@@ -281,15 +323,22 @@ impl Core {
     }
 
     /// Runs a call during which callbacks of this engine's contexts may come.
-    #[inline]
     pub(crate) fn inside<T>(&self, call: impl FnOnce() -> T) -> T {
-        current::enter(self, call)
+        struct Leave<'a>(&'a Core, bool);
+        impl Drop for Leave<'_> {
+            fn drop(&mut self) {
+                self.0.set(Flags::INSIDE, self.1);
+            }
+        }
+        let _leave = Leave(self, self.is_inside());
+        self.set(Flags::INSIDE, true);
+        call()
     }
 
     /// Whether a callback is running.
     #[inline]
     pub fn is_inside(&self) -> bool {
-        current::is_inside() && current::is_inside_of(self)
+        self.has(Flags::INSIDE)
     }
 
     /// Refuses inside callbacks and after the engine was dropped.
@@ -470,6 +519,12 @@ impl Core {
 fn text_of(panic: &(dyn Any + Send)) -> &str {
     let text = panic.downcast_ref::<&str>().copied();
     text.or_else(|| panic.downcast_ref::<String>().map(String::as_str)).unwrap_or("not a text")
+}
+
+impl Drop for Core {
+    fn drop(&mut self) {
+        current::unregister(self);
+    }
 }
 
 impl std::fmt::Debug for Core {

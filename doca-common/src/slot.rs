@@ -56,7 +56,9 @@ enum Phase {
     /// In flight, and something is to be done when it came back: somebody waits, or nobody wants it any more.
     Heeded,
     Done,
-    /// Done, and in the list for after progress.
+    /// Done, and not well.
+    Failed,
+    /// Done, well or not, and in the list for after progress.
     Queued,
     /// Taken while it was in the list for after progress.
     Spent,
@@ -65,6 +67,8 @@ enum Phase {
 /// The place of one operation.
 pub struct Slot<L, S> {
     phase: Cell<Phase>,
+    /// The phase after the list came by.
+    end: Cell<Phase>,
     /// Whether its handle was dropped.
     detached: Cell<bool>,
     pool: u16,
@@ -88,6 +92,8 @@ pub struct Slab<L, S> {
     free: Box<[Cell<u32>]>,
     /// First slot in the list for after progress.
     queue: Cell<u32>,
+    /// Whether some slot was ever held.
+    holds: Cell<bool>,
     /// No other slab of the process has it, so a completion that was meant for another one is recognised.
     serial: u32,
 }
@@ -132,6 +138,7 @@ impl<'a, L, S> Vacant<'a, L, S> {
     /// Takes the slot for operations that come one after the other, until it is [released](Slab::release).
     pub fn hold(self) -> &'a Slot<L, S> {
         self.slab.free[usize::from(self.slot.pool)].set(self.slot.next.get());
+        self.slab.holds.set(true);
         self.slot.phase.set(Phase::Held);
         self.slot
     }
@@ -169,25 +176,46 @@ impl<L, S> Slot<L, S> {
     /// Whether the operation of a held slot came back, and what was to be done after progress is done.
     #[inline]
     pub fn is_done(&self) -> bool {
+        matches!(self.phase.get(), Phase::Done | Phase::Failed)
+    }
+
+    /// Whether it came back, and well.
+    #[inline]
+    pub fn has_succeeded(&self) -> bool {
         self.phase.get() == Phase::Done
     }
 
     /// Whether a held slot has no operation in flight, nor one in the list for after progress.
     pub fn is_idle(&self) -> bool {
-        matches!(self.phase.get(), Phase::Held | Phase::Done)
+        matches!(self.phase.get(), Phase::Held | Phase::Done | Phase::Failed)
     }
 
     /// Records that an operation came back, after `note` has recorded how; ignores what is not in flight. True if
     /// something is to be done after progress: [`Slab::queue`] is to be told then.
     #[inline]
     pub fn complete(&self, note: impl FnOnce(&S)) -> bool {
-        let phase = self.phase.get();
-        if phase != Phase::Flying && phase != Phase::Heeded {
+        if self.phase.get() == Phase::Flying {
+            note(&self.side);
+            self.phase.set(Phase::Done);
             return false;
         }
-        note(&self.side);
-        self.phase.set(Phase::Done);
-        phase == Phase::Heeded
+        self.end(Phase::Done, note)
+    }
+
+    /// As [`complete`](Self::complete), for one that failed.
+    #[cold]
+    pub fn fail(&self, note: impl FnOnce(&S)) -> bool {
+        self.end(Phase::Failed, note)
+    }
+
+    #[cold]
+    fn end(&self, phase: Phase, note: impl FnOnce(&S)) -> bool {
+        let heeded = self.phase.get() == Phase::Heeded;
+        if is_flying(self) {
+            note(&self.side);
+            self.phase.set(phase);
+        }
+        heeded
     }
 
     /// Wants to be woken when the outcome is there. Gives a waker that is no longer needed.
@@ -206,6 +234,7 @@ impl<L: Default, S: Default> Slab<L, S> {
         static SERIAL: AtomicU32 = AtomicU32::new(1);
         let slot = |(index, pool): (usize, usize)| Slot {
             phase: Cell::new(Phase::Free),
+            end: Cell::new(Phase::Free),
             detached: Cell::new(false),
             pool: pool as u16,
             index: index as u32,
@@ -222,7 +251,13 @@ impl<L: Default, S: Default> Slab<L, S> {
         for slot in slots.iter().rev() {
             slot.next.set(free[usize::from(slot.pool)].replace(slot.index));
         }
-        Slab { slots, free, queue: Cell::new(END), serial: SERIAL.fetch_add(1, Ordering::Relaxed) }
+        Slab {
+            slots,
+            free,
+            queue: Cell::new(END),
+            holds: Cell::new(false),
+            serial: SERIAL.fetch_add(1, Ordering::Relaxed),
+        }
     }
 
     /// The slot of the next operation of a pool, if one is free.
@@ -248,7 +283,7 @@ impl<L: Default, S: Default> Slab<L, S> {
 
     /// Puts an operation that came back, and is heeded, in the list for after progress.
     pub fn queue(&self, slot: &Slot<L, S>) {
-        slot.phase.set(Phase::Queued);
+        slot.end.set(slot.phase.replace(Phase::Queued));
         slot.next.set(self.queue.replace(slot.index));
     }
 
@@ -280,7 +315,7 @@ impl<L: Default, S: Default> Slab<L, S> {
     pub fn is_done(&self, token: Token) -> bool {
         match self.slots.get(token.index as usize) {
             Some(slot) if slot.generation.get() == token.generation => {
-                matches!(slot.phase.get(), Phase::Done | Phase::Queued)
+                matches!(slot.phase.get(), Phase::Done | Phase::Failed | Phase::Queued)
             }
             _ => true,
         }
@@ -300,7 +335,7 @@ impl<L: Default, S: Default> Slab<L, S> {
             return None;
         }
         match slot.phase.get() {
-            Phase::Done => self.release(slot),
+            Phase::Done | Phase::Failed => self.release(slot),
             // The list still names the slot, which is freed when it comes by.
             Phase::Queued => {
                 slot.phase.set(Phase::Spent);
@@ -351,12 +386,18 @@ impl<L: Default, S: Default> Slab<L, S> {
                 self.release(slot);
                 return Some(After::Drop { load, side: &slot.side });
             } else {
-                slot.phase.set(Phase::Done);
+                slot.phase.set(slot.end.get());
                 if let Some(waker) = waker {
                     return Some(After::Wake(waker));
                 }
             }
         }
+    }
+
+    /// What is kept in all slots that are held, and in some others.
+    pub fn held(&self) -> impl Iterator<Item = &S> {
+        let slots = if self.holds.get() { &*self.slots } else { &[] };
+        slots.iter().map(|slot| &slot.side)
     }
 
     /// What is kept in all slots, each with whether its operation is in flight.

@@ -274,11 +274,6 @@ impl Connection {
         }
     }
 
-    /// Tells as long as the connection lives whether it is open.
-    pub(crate) fn door(&self) -> Door {
-        self.door.clone()
-    }
-
     /// Why not.
     #[cold]
     pub(crate) fn why_not_open_in(&self, run: &Run) -> Error {

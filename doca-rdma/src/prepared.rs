@@ -33,7 +33,6 @@
 //!
 //! Dropping [`InFlight`] detaches it, as it does an ordinary task. Forgetting it leaks the buffer, and nothing else.
 
-use crate::connection::Door;
 use crate::raw::prepared::{Local, Seat};
 use crate::run::{Flight, Place, Run, Target};
 use crate::task::event::{ready_for_word as ready_for_value, ready_to_set};
@@ -43,25 +42,29 @@ use crate::task::{
     SUBMIT, SendImmTask, SendTask, Task, WriteImmTask, WriteTask, error_of, ready_to_receive, ready_to_send,
 };
 use doca_common::buffer::{Destination, Load, NamedBuf, Payload, Source};
+use doca_common::engine::Core;
 use doca_common::{Buffer, Code, Error, Failed, Refusal, RemoteBuffer, RemoteEvent, Result};
 use std::fmt;
 use std::future::Future;
 use std::marker::PhantomData;
 use std::pin::Pin;
+use std::rc::Rc;
 use std::task::{Context as Poller, Poll};
 use std::time::{Duration, Instant};
 
 /// A task that is set up and not in flight.
 #[must_use = "dropping it gives its task back"]
 pub struct Prepared<T: Task, P: Payload> {
-    held: Held<P>,
+    /// One pointer: handles are moved with each step.
+    held: Box<Held<P>>,
     kind: PhantomData<fn() -> T>,
 }
 
 /// A prepared task in flight.
 #[must_use = "dropping it detaches the task"]
 pub struct InFlight<T: Task, P: Payload> {
-    held: Held<P>,
+    /// One pointer: handles are moved with each step.
+    held: Box<Held<P>>,
     kind: PhantomData<fn() -> T>,
 }
 
@@ -77,14 +80,14 @@ pub enum TaskLeft<T: Task, P: Payload> {
 /// The place of a prepared task, with its local buffer.
 pub(crate) struct Held<P: Payload> {
     seat: Seat,
-    door: Door,
+    core: Rc<Core>,
     /// Always there, except while this is dropped.
     payload: Option<P>,
 }
 
 impl<P: Payload> Held<P> {
-    pub(crate) fn new(seat: Seat, door: Door, payload: P) -> Self {
-        Held { seat, door, payload: Some(payload) }
+    pub(crate) fn new(seat: Seat, core: Rc<Core>, payload: P) -> Box<Self> {
+        Box::new(Held { seat, core, payload: Some(payload) })
     }
 
     pub(crate) fn place(&self) -> &Place {
@@ -120,13 +123,8 @@ impl<P: Payload> Held<P> {
         Failed::new(error, self.into_payload())
     }
 
-    /// Whether the last submission succeeded.
-    fn succeeded(&self) -> bool {
-        self.place().is_done() && self.flight().code.get() == Code::SUCCESS
-    }
-
     /// Changes the buffer while the task may not be submitted, then allows it again if it is `ready`.
-    fn edit<T: Local, R>(
+    fn edit<T: Task + Local, R>(
         &mut self,
         change: impl FnOnce(&mut P) -> R,
         ready: impl FnOnce(&Run, &mut P, &Target) -> Result<NamedBuf>,
@@ -141,21 +139,16 @@ impl<P: Payload> Held<P> {
         let buffer = ready(run, payload, &target);
         drop(flight.target.replace(target));
         T::name_local(flight, buffer?);
-        if run.is_running() {
+        if run.is_running() && (!T::CONNECTED || seat.is_connected()) {
             seat.allow();
         }
         Ok(answer)
     }
 
     /// Progresses until the task came back.
-    #[cold]
     fn wait(&self, call: &'static str, deadline: Option<Instant>) -> Result<()> {
         let (place, run) = (self.place(), self.run());
-        let back = || place.is_done() || run.is_over();
-        let in_time = match run.core() {
-            Some(core) => core.wait(call, deadline, back)?,
-            None => true,
-        };
+        let in_time = self.core.wait(call, deadline, || place.is_done() || run.is_over())?;
         match place.is_done() {
             true => Ok(()),
             false if in_time => Err(Error::refused(call, Refusal::EngineGone)),
@@ -169,7 +162,7 @@ impl<P: Payload> Held<P> {
         if let Err(error) = self.run().require_running(SUBMIT) {
             return error;
         }
-        if connected && self.door.link().is_none() {
+        if connected && !self.seat.is_connected() {
             return Error::refused(SUBMIT, Refusal::NotConnected);
         }
         let text = "its context was to stop, or a change of its buffer was refused: prepare it anew";
@@ -187,7 +180,7 @@ impl<P: Payload> Drop for Held<P> {
 }
 
 impl<T: Task, P: Payload> Prepared<T, P> {
-    pub(crate) fn new(held: Held<P>) -> Self {
+    pub(crate) fn new(held: Box<Held<P>>) -> Self {
         Prepared { held, kind: PhantomData }
     }
 
@@ -205,9 +198,6 @@ impl<T: Task, P: Payload> Prepared<T, P> {
             && let Err(error) = payload.empty()
         {
             return Err(Failed::new(error, self));
-        }
-        if T::CONNECTED && self.held.door.link().is_none() {
-            return Err(self.refused());
         }
         match self.held.seat.submit() {
             Some(Ok(())) => Ok(InFlight { held: self.held, kind: PhantomData }),
@@ -259,12 +249,11 @@ impl<T: Task, P: Payload> InFlight<T, P> {
     /// or [`Refusal::EngineGone`] for a context that could not be stopped.
     #[inline(always)]
     pub fn wait(self) -> std::result::Result<Prepared<T, P>, Failed<TaskLeft<T, P>>> {
-        if !self.held.place().is_done()
-            && let Err(error) = self.held.wait(T::NAME, None)
-        {
-            return Err(Failed::new(error, TaskLeft::InFlight(self)));
+        let place = self.held.place();
+        if place.has_succeeded() || self.held.core.poll(|| place.has_succeeded()) {
+            return Ok(self.landed());
         }
-        self.landed()
+        self.wait_by(None)
     }
 
     /// As [`wait`](Self::wait), for this long at most.
@@ -273,33 +262,39 @@ impl<T: Task, P: Payload> InFlight<T, P> {
     ///
     /// [`Refusal::TimedOut`] too, with [`TaskLeft::InFlight`].
     pub fn wait_for(self, time: Duration) -> std::result::Result<Prepared<T, P>, Failed<TaskLeft<T, P>>> {
-        if !self.held.place().is_done()
-            && let Err(error) = self.held.wait(T::NAME, Instant::now().checked_add(time))
-        {
-            return Err(Failed::new(error, TaskLeft::InFlight(self)));
-        }
-        self.landed()
-    }
-
-    /// What came back.
-    #[inline(always)]
-    fn landed(mut self) -> std::result::Result<Prepared<T, P>, Failed<TaskLeft<T, P>>> {
-        let flight = self.held.seat.flight();
-        let code = flight.code.get();
-        if code != Code::SUCCESS {
-            return Err(self.failed(code));
-        }
-        if let Some(payload) = &mut self.held.payload {
-            T::landed(payload, flight);
-        }
-        Ok(Prepared::new(self.held))
+        self.wait_by(Instant::now().checked_add(time))
     }
 
     #[cold]
-    fn failed(mut self, code: Code) -> Failed<TaskLeft<T, P>> {
+    fn wait_by(
+        self,
+        deadline: Option<Instant>,
+    ) -> std::result::Result<Prepared<T, P>, Failed<TaskLeft<T, P>>> {
+        if !self.held.place().is_done()
+            && let Err(error) = self.held.wait(T::NAME, deadline)
+        {
+            return Err(Failed::new(error, TaskLeft::InFlight(self)));
+        }
+        if self.held.place().has_succeeded() { Ok(self.landed()) } else { Err(self.failed()) }
+    }
+
+    /// It came back well.
+    #[inline(always)]
+    fn landed(mut self) -> Prepared<T, P> {
+        let Held { seat, payload, .. } = &mut *self.held;
+        if T::FILLS
+            && let Some(payload) = payload
+        {
+            T::landed(payload, seat.flight());
+        }
+        Prepared::new(self.held)
+    }
+
+    fn failed(mut self) -> Failed<TaskLeft<T, P>> {
         if T::FILLS {
             self.held.payload_mut().disturbed();
         }
+        let code = self.held.flight().code.replace(Code::SUCCESS);
         Failed::new(error_of::<T>(code), TaskLeft::Prepared(Prepared::new(self.held)))
     }
 }
@@ -341,7 +336,7 @@ impl<T: Task, P: Payload> Future for Completion<T, P> {
 impl<P: Payload> Prepared<ReceiveTask, P> {
     /// What is known of the message that the last receive brought; `None` if there was none, or it failed.
     pub fn arrival(&self) -> Option<Arrival> {
-        self.held.succeeded().then(|| Arrival::of(self.held.flight()))
+        self.held.place().has_succeeded().then(|| Arrival::of(self.held.flight()))
     }
 }
 
@@ -349,7 +344,7 @@ impl<P: Payload> Prepared<ReadTask, P> {
     /// Bytes that the last read brought, 0 if there was none: `doca_rdma_task_read_get_result_len`.
     #[doc(alias = "doca_rdma_task_read_get_result_len")]
     pub fn bytes_read(&self) -> usize {
-        if self.held.succeeded() { self.held.flight().len.get() as usize } else { 0 }
+        if self.held.place().has_succeeded() { self.held.flight().len.get() as usize } else { 0 }
     }
 }
 
@@ -360,7 +355,7 @@ macro_rules! values {
             #[doc = $what]
             /// `None` if there was no task yet, or the last one failed.
             pub fn value(&self) -> Option<u64> {
-                if self.held.succeeded() { self.held.payload().first_word() } else { None }
+                if self.held.place().has_succeeded() { self.held.payload().first_word() } else { None }
             }
         }
     )*};

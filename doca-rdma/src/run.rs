@@ -47,12 +47,20 @@ pub struct Flight {
     pub(crate) told: [Cell<u64>; FIELDS],
     /// What it names at the peer.
     pub(crate) target: Cell<Target>,
-    /// How it ended. The rest is there if the task is of a kind that has it, and succeeded.
+    /// How it failed, otherwise success. The rest is there if the task is of a kind that has it, and succeeded.
     pub(crate) code: Cell<Code>,
     pub(crate) len: Cell<u32>,
     pub(crate) immediate: Cell<u32>,
     pub(crate) opcode: Cell<Opcode>,
     pub(crate) from: Cell<ConnectionId>,
+}
+
+impl Flight {
+    /// Makes it as it was before the task that came back, of which nobody wants to know. Gives the target, to be dropped.
+    pub(crate) fn taken(&self) -> Target {
+        self.code.set(Code::SUCCESS);
+        self.target.take()
+    }
 }
 
 /// The most fields that a kind of task has.
@@ -65,7 +73,7 @@ pub(crate) type Place = Slot<Load, Flight>;
 /// The state of a run.
 pub(crate) struct Run {
     instance: Rc<Instance>,
-    slab: Flights,
+    slab: Rc<Flights>,
     table: RefCell<Table>,
     /// Whether a connection that nobody holds waits for its tasks.
     lingering: Cell<bool>,
@@ -75,10 +83,11 @@ pub(crate) struct Run {
 impl Run {
     pub(crate) fn new(instance: &Rc<Instance>) -> Self {
         let connections = instance.handle().max_num_connections().unwrap_or(1);
+        let slab = Rc::new(Slab::new(&instance.enabled()));
         Run {
             instance: instance.clone(),
-            slab: Slab::new(&instance.enabled()),
-            table: RefCell::new(Table::new(connections.into())),
+            table: RefCell::new(Table::new(connections.into(), slab.clone())),
+            slab,
             lingering: Cell::new(false),
             over: Cell::new(false),
         }
@@ -200,7 +209,7 @@ impl Run {
 
     /// Prepared tasks may not be submitted any more.
     pub(crate) fn revoke(&self) {
-        self.slab.sides().for_each(|(flight, _)| flight.ready.revoke());
+        self.slab.held().for_each(|flight| flight.ready.revoke());
     }
 
     /// After progress: wakes, drops, and disconnects what nobody holds.
@@ -208,7 +217,7 @@ impl Run {
         while let Some(after) = self.slab.after() {
             match after {
                 After::Wake(waker) => waker.wake(),
-                After::Drop { load, side } => drop((side.target.take(), load)),
+                After::Drop { load, side } => drop((side.taken(), load)),
             }
         }
         self.settle_connections();

@@ -8,7 +8,7 @@ pub use event::{EventAddTask, EventGetTask, EventSetTask};
 pub use remote::{CompareSwapTask, FetchAddTask, Fetched, ReadTask, Word, WriteImmTask, WriteTask};
 
 use crate::caps;
-use crate::connection::{Connection, ConnectionId, Door};
+use crate::connection::{Connection, ConnectionId};
 use crate::prepared::Prepared;
 use crate::raw::task::Kind;
 use crate::run::{Flight, Place, Role, Run, Target};
@@ -408,7 +408,6 @@ impl Queue<ReceiveTask> {
             },
             |place, to| run.set_up_receive(place, to),
             Target::default,
-            Door::default,
         )
     }
 }
@@ -526,7 +525,10 @@ impl<T: Task, P: Payload> Pending<T, P> {
                 T::landed(&mut payload, flight);
                 Ok(T::output(payload, flight))
             }
-            (payload, code) => Err(failure::<T, P>(code, payload)),
+            (payload, code) => {
+                flight.code.set(Code::SUCCESS);
+                Err(failure::<T, P>(code, payload))
+            }
         }
     }
 }
@@ -558,7 +560,7 @@ impl<T: Task, P: Payload> Drop for Pending<T, P> {
 fn detach(run: &Run, token: Token) {
     let (back, waker) = run.slab().detach(token);
     if let Some((load, flight)) = back {
-        drop((flight.target.take(), load));
+        drop((flight.taken(), load));
     }
     drop(waker);
 }

@@ -5,7 +5,7 @@ use super::{ConnectionEvent, ConnectionId, ConnectionState};
 use crate::address::Address;
 use crate::raw::address::Addr;
 use crate::raw::connection::Link;
-use crate::run::Run;
+use crate::run::{Flights, Run};
 use std::cell::Cell;
 use std::collections::{HashMap, VecDeque};
 use std::fmt;
@@ -95,10 +95,12 @@ pub(crate) struct Table {
     record: u64,
     /// Whether something is to be done after progress.
     dirty: bool,
+    /// Where the tasks of the connections are.
+    slab: Rc<Flights>,
 }
 
 impl Table {
-    pub(crate) fn new(connections: usize) -> Self {
+    pub(crate) fn new(connections: usize, slab: Rc<Flights>) -> Self {
         Table {
             entries: (0..connections).map(|_| Entry::unused()).collect(),
             listeners: Vec::new(),
@@ -109,6 +111,7 @@ impl Table {
             events: None,
             record: 0,
             dirty: false,
+            slab,
         }
     }
 
@@ -134,11 +137,26 @@ impl Table {
         ConnectionId { index: index as u32, generation }
     }
 
+    /// Changes an entry. Prepared tasks of a connection on which none can be submitted any more are revoked.
+    fn change(&mut self, id: ConnectionId, state: ConnectionState, link: Option<Link>) {
+        if let Some(entry) = self.get_mut(id) {
+            entry.set(state, link);
+            if entry.door.link().is_none() {
+                self.revoke(id);
+            }
+        }
+    }
+
+    fn revoke(&self, id: ConnectionId) {
+        let own = self.slab.held().filter(|flight| flight.on.get() == id);
+        own.for_each(|flight| flight.ready.revoke());
+    }
+
     /// Forgets an entry.
     pub(crate) fn remove(&mut self, id: ConnectionId) {
+        self.change(id, ConnectionState::Disconnected, None);
         let Some(entry) = self.get_mut(id) else { return };
         entry.used = false;
-        entry.set(ConnectionState::Disconnected, None);
         entry.generation = entry.generation.wrapping_add(1);
         let wakers = std::mem::take(&mut entry.wakers);
         self.awake.extend(wakers);
@@ -163,6 +181,11 @@ impl Table {
         self.get(id)?.link
     }
 
+    /// Whether prepared tasks may be submitted.
+    pub(crate) fn takes_prepared(&self, id: ConnectionId) -> bool {
+        self.get(id).is_some_and(|entry| entry.held && entry.door.link().is_some())
+    }
+
     /// What a handle of the connection looks at before each task.
     pub(crate) fn door(&self, id: ConnectionId) -> Door {
         self.get(id).map_or_else(Door::default, |entry| entry.door.clone())
@@ -177,7 +200,8 @@ impl Table {
     pub(crate) fn set_state(&mut self, id: ConnectionId, state: ConnectionState, link: Option<Link>) {
         let Some(entry) = self.get_mut(id) else { return };
         let changed = entry.state != state;
-        entry.set(state, link);
+        self.change(id, state, link);
+        let Some(entry) = self.get_mut(id) else { return };
         let wakers = std::mem::take(&mut entry.wakers);
         self.awake.extend(wakers);
         self.dirty = true;
@@ -216,9 +240,8 @@ impl Table {
     pub(crate) fn release(&mut self, id: ConnectionId) {
         if let Some(entry) = self.get_mut(id) {
             entry.held = false;
-            // Prepared tasks look at it still.
-            entry.door.0.set(None);
             self.dirty = true;
+            self.revoke(id);
         }
     }
 

@@ -10,7 +10,7 @@ use crate::task::{
 };
 use doca_common::buffer::{Named, NamedBuf};
 use doca_common::raw::task::{self, Task};
-use doca_common::{Code, Result, call};
+use doca_common::{Result, call};
 use doca_sys::{doca_data, doca_sync_event_remote_net};
 use std::ptr;
 
@@ -22,10 +22,7 @@ macro_rules! outgoing {
        $set_up:ident($($at:literal $field:ident: $type:ty => $set:ident),*)$(, $len:ident)?;)*) => {
         $(const _: () = {
             unsafe extern "C" fn done(task: *mut doca_sys::$task, place: doca_data, context: doca_data) {
-                let note = |flight: &Flight| {
-                    flight.code.set(Code::SUCCESS);
-                    outgoing!(@result flight, task $($len)?);
-                };
+                let note = |flight: &Flight| outgoing!(@result flight, task $($len)?);
                 // SAFETY: a task of ours, in its callback.
                 unsafe { finish(context, place, note) };
             }
@@ -85,7 +82,7 @@ macro_rules! outgoing {
         };)*
     };
     (@result $flight:ident, $task:ident) => {{
-        let _ = $task;
+        let _ = ($flight, $task);
     }};
     (@result $flight:ident, $task:ident $len:ident) => {
         // SAFETY: DOCA passes a live task that succeeded, so its results are there.

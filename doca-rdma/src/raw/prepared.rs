@@ -53,6 +53,11 @@ impl Seat {
         submitted
     }
 
+    /// Whether the connection that the task was set up for takes tasks.
+    pub(crate) fn is_connected(&self) -> bool {
+        self.run.table().borrow().takes_prepared(self.flight().on.get())
+    }
+
     /// Allows to submit the task again, if it is there still. Its fields are valid.
     pub(crate) fn allow(&self) {
         if let Some(task) = self.flight().task.get() {
@@ -66,7 +71,7 @@ impl Seat {
         if self.place().is_idle() {
             flight.ready.revoke();
             slab.release(self.place());
-            drop((flight.target.take(), load));
+            drop((flight.taken(), load));
         } else {
             drop(slab.abandon(self.place(), load));
         }

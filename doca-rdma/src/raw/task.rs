@@ -22,32 +22,17 @@ pub trait Kind {
     fn configure(instance: &Instance, num_tasks: u32) -> Result<()>;
 }
 
-/// Records that a task came back, after `note` has recorded how. Runs in DOCA's callback.
+/// Records that a task came back well, after `note` has recorded what it brought. Runs in DOCA's callback.
 ///
 /// # Safety
 ///
 /// `place` is the user data of a task of this crate, which is in flight until now.
 #[inline]
 pub(crate) unsafe fn finish(context: doca_data, place: doca_data, note: impl FnOnce(&Flight)) {
-    // SAFETY: tasks point to their places. The run that owns the slab is kept by its instance until the context is idle,
-    // which it is only when no task is in flight; a context that cannot be stopped is leaked with its run.
-    let place: &Place = unsafe { task::slot_of(place) };
-    if place.complete(note) {
-        came_back(context, place);
+    // SAFETY: as the caller says.
+    if unsafe { place_of(place) }.complete(note) {
+        came_back(place, context);
     }
-}
-
-/// Something is to be done after progress.
-#[cold]
-fn came_back(context: doca_data, place: &Place) {
-    let record = |core: &Core, instance: &Instance| {
-        if let Some(run) = instance.run() {
-            run.came_back(place);
-        }
-        core.mark();
-    };
-    // SAFETY: recording runs no code of users, and leaves the contexts of the engine alone.
-    unsafe { current::record(as_number(context), record) };
 }
 
 /// Records that a task failed.
@@ -58,7 +43,37 @@ fn came_back(context: doca_data, place: &Place) {
 #[cold]
 pub(crate) unsafe fn fail(context: doca_data, place: doca_data, code: Code) {
     // SAFETY: as the caller says.
-    unsafe { finish(context, place, |flight| flight.code.set(code)) };
+    if unsafe { place_of(place) }.fail(|flight| flight.code.set(code)) {
+        came_back(place, context);
+    }
+}
+
+/// The place that a task points to.
+///
+/// # Safety
+///
+/// As for [`finish`].
+#[inline]
+unsafe fn place_of<'a>(place: doca_data) -> &'a Place {
+    // SAFETY: tasks point to their places. The run that owns the slab is kept by its instance until the context is idle,
+    // which it is only when no task is in flight; a context that cannot be stopped is leaked with its run.
+    unsafe { task::slot_of(place) }
+}
+
+/// Something is to be done after progress. It is a C function, which does not unwind, so callbacks can end with it.
+#[cold]
+#[inline(never)]
+extern "C" fn came_back(place: doca_data, context: doca_data) {
+    // SAFETY: callers were given it by DOCA.
+    let place = unsafe { place_of(place) };
+    let record = |core: &Core, instance: &Instance| {
+        if let Some(run) = instance.run() {
+            run.came_back(place);
+        }
+        core.mark();
+    };
+    // SAFETY: recording runs no code of users, and leaves the contexts of the engine alone.
+    unsafe { current::record(as_number(context), record) };
 }
 
 /// A C task whose fields are set, to be submitted.
@@ -157,7 +172,6 @@ unsafe extern "C" fn receive_done(task: *mut doca_rdma_task_receive, place: doca
     // SAFETY: DOCA passes a live task that succeeded, so its results are there, and the connection is valid in here.
     let note = |flight: &Flight| unsafe {
         let opcode = Opcode::from_raw(doca_sys::doca_rdma_task_receive_get_result_opcode(task).0);
-        flight.code.set(Code::SUCCESS);
         flight.opcode.set(opcode);
         flight.len.set(doca_sys::doca_rdma_task_receive_get_result_len(task));
         if opcode != Opcode::SEND {

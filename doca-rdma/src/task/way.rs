@@ -1,7 +1,7 @@
 //! Two ways to use a task: once, or again and again.
 
 use super::{Pending, Queue, SUBMIT, Task};
-use crate::connection::{Connection, Door, Open};
+use crate::connection::{Connection, Open};
 use crate::prepared::{Held, Prepared};
 use crate::raw::prepared::Seat;
 use crate::raw::task::Armed;
@@ -14,15 +14,13 @@ use std::marker::PhantomData;
 pub(crate) trait Way {
     type Handle<T: Task, P: Payload>;
 
-    /// `ready` checks the payload and makes it ready, `set_up` sets up the C task. `door` tells whether its connection
-    /// is open.
+    /// `ready` checks the payload and makes it ready, `set_up` sets up the C task.
     fn take<T: Task, P: Payload>(
         queue: &Queue<T>,
         payload: P,
         ready: impl FnOnce(&mut P) -> Result<NamedBuf>,
         set_up: impl FnOnce(&Place, NamedBuf) -> Result<Armed>,
         target: impl FnOnce() -> Target,
-        door: impl FnOnce() -> Door,
     ) -> std::result::Result<Self::Handle<T, P>, Failed<P>>;
 }
 
@@ -43,7 +41,6 @@ impl Way for Once {
         ready: impl FnOnce(&mut P) -> Result<NamedBuf>,
         set_up: impl FnOnce(&Place, NamedBuf) -> Result<Armed>,
         target: impl FnOnce() -> Target,
-        _door: impl FnOnce() -> Door,
     ) -> std::result::Result<Pending<T, P>, Failed<P>> {
         let buffer = match ready(&mut payload) {
             Ok(buffer) => buffer,
@@ -74,16 +71,15 @@ impl Way for Again {
         ready: impl FnOnce(&mut P) -> Result<NamedBuf>,
         set_up: impl FnOnce(&Place, NamedBuf) -> Result<Armed>,
         target: impl FnOnce() -> Target,
-        door: impl FnOnce() -> Door,
     ) -> std::result::Result<Prepared<T, P>, Failed<P>> {
         let buffer = match ready(&mut payload) {
             Ok(buffer) => buffer,
             Err(error) => return Err(Failed::new(error, payload)),
         };
-        let Some(seat) = Seat::vacant(&queue.run, T::POOL) else {
+        let (Some(core), Some(seat)) = (queue.run.core(), Seat::vacant(&queue.run, T::POOL)) else {
             return Err(Failed::new(full(), payload));
         };
-        let held = Held::new(seat, door(), payload);
+        let held = Held::new(seat, core.clone(), payload);
         match set_up(held.place(), buffer) {
             Ok(armed) => armed.allow(held.flight()),
             Err(error) => return Err(held.refused(error)),
@@ -119,7 +115,6 @@ impl<T: Task> Queue<T> {
             |payload| ready(run, payload),
             |place, buffer| set_up(run, place, open, buffer),
             target,
-            || connection.door(),
         )
     }
 }
