@@ -10,6 +10,7 @@
 //! | --- | --- | --- |
 //! | `rdma` (default) | `libdoca_rdma` | [`rdma`] |
 //! | `sta` | `libdoca_sta`, which needs RDMA | `sta` |
+//! | `sta-target` | the same | `sta_target`: a whole target, to which the application supplies disks |
 //! | `comch` | `libdoca_comch` | `comch` |
 //!
 //! # A message
@@ -83,6 +84,10 @@ pub use doca_rdma as rdma;
 /// Storage target offload: `libdoca_sta`.
 #[cfg(feature = "sta")]
 pub use doca_sta as sta;
+
+/// A whole storage target: the application supplies subsystems and disks.
+#[cfg(feature = "sta-target")]
+pub use doca_sta_target as sta_target;
 
 /// Messages between host and DPU: `libdoca_comch`.
 #[cfg(feature = "comch")]

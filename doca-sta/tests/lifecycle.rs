@@ -6,8 +6,9 @@ mod support;
 use doca_common::context::State;
 use doca_common::{Code, Kind, Memory, ProgressEngine, Refusal};
 use doca_sta::event::{EuKind, Event};
-use doca_sta::{Config, Left, Namespace, PlainAllocator, Sta};
-use std::sync::atomic::Ordering;
+use doca_sta::{Config, HugepageAllocator, Left, Namespace, PlainAllocator, Sta};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 use support::{Counted, LIMIT, control, network, until, with_profile};
 
@@ -193,6 +194,43 @@ fn memory_of_the_allocator_comes_back() {
         assert!(allocator.allocated() > 0);
         sta.stop().wait_for(LIMIT).unwrap();
         until(&engine, || allocator.allocated() == 0);
+    });
+}
+
+/// Huge pages of 2 MiB that nobody has.
+fn free_huge_pages() -> usize {
+    let free = "/sys/kernel/mm/hugepages/hugepages-2048kB/free_hugepages";
+    std::fs::read_to_string(free).ok().and_then(|text| text.trim().parse().ok()).unwrap_or(0)
+}
+
+#[test]
+fn huge_pages_are_shared_by_pieces_and_come_back() {
+    const NEEDED: usize = 8;
+    if free_huge_pages() < NEEDED {
+        eprintln!(
+            "NOT RUN: {NEEDED} free huge pages of 2 MiB are needed: echo {NEEDED} > /proc/sys/vm/nr_hugepages"
+        );
+        return;
+    }
+    with_profile("huge_pages_are_shared_by_pieces_and_come_back", "", || {
+        let engine = ProgressEngine::new().unwrap();
+        let (mut config, ..) = described();
+        let mapped = Arc::<AtomicUsize>::default();
+        let (more, less) = (mapped.clone(), mapped.clone());
+        let allocator = HugepageAllocator::new(
+            move |_, len| more.fetch_add(len, Ordering::Relaxed) < usize::MAX,
+            move |_, len| {
+                less.fetch_sub(len, Ordering::Relaxed);
+            },
+        );
+        config.set_allocator(allocator.clone()).unwrap();
+        let sta = config.start(&engine).unwrap().running_within(LIMIT).unwrap();
+        let (pages, bytes) = (allocator.pages(), allocator.allocated());
+        assert!(pages > 0 && pages <= NEEDED, "{bytes} bytes are in {pages} huge pages");
+        assert_eq!(mapped.load(Ordering::Relaxed), pages << 21);
+        sta.stop().wait_for(LIMIT).unwrap();
+        until(&engine, || allocator.allocated() == 0);
+        assert_eq!((allocator.pages(), mapped.load(Ordering::Relaxed)), (0, 0));
     });
 }
 

@@ -119,17 +119,30 @@ impl fmt::Debug for PlainAllocator {
     }
 }
 
-/// Huge pages of 2 MiB, one mapping each piece, which the disk finds at the addresses of this process. A driver must
-/// map them for its disk: `map` is called with address and length before DOCA has a piece, `unmap` after it gave it
+/// Huge pages of 2 MiB, which small pieces share, and which the disk finds at the addresses of this process. A driver must
+/// map them for its disk: `map` is called with address and length before DOCA has a piece of them, `unmap` after it gave the last one
 /// back. With VFIO these are `VFIO_IOMMU_MAP_DMA` and `VFIO_IOMMU_UNMAP_DMA` with IOVA equal to the address.
 pub struct HugepageAllocator {
     pieces: Pieces,
+    /// Mappings by address.
+    mappings: Mutex<BTreeMap<usize, Mapping>>,
     map: Box<dyn Fn(usize, usize) -> bool + Send + Sync>,
     unmap: Box<dyn Fn(usize, usize) + Send + Sync>,
 }
 
 /// Bytes of a huge page.
 const HUGE: usize = 2 << 20;
+/// What pieces are multiples of, as disks want it.
+const PAGE: usize = 4096;
+
+/// Huge pages in a row.
+struct Mapping {
+    len: usize,
+    /// Bytes that were given out. None is given out twice: what comes back may hold anything.
+    used: usize,
+    /// Pieces that DOCA has.
+    pieces: usize,
+}
 
 impl HugepageAllocator {
     /// An allocator whose pieces are mapped for the disk by these functions.
@@ -137,22 +150,27 @@ impl HugepageAllocator {
         map: impl Fn(usize, usize) -> bool + Send + Sync + 'static,
         unmap: impl Fn(usize, usize) + Send + Sync + 'static,
     ) -> Arc<Self> {
-        Arc::new(HugepageAllocator { pieces: Pieces::default(), map: Box::new(map), unmap: Box::new(unmap) })
+        let (pieces, mappings) = (Pieces::default(), Mutex::default());
+        Arc::new(HugepageAllocator { pieces, mappings, map: Box::new(map), unmap: Box::new(unmap) })
     }
 
-    /// Bytes that DOCA has now, in whole pages.
+    /// Bytes that DOCA has now, in whole pages of 4096 bytes.
     pub fn allocated(&self) -> usize {
         self.pieces.lock().values().map(Layout::size).sum()
     }
-}
 
-// SAFETY: fresh anonymous mappings are zeroed and nobody else's; `map` made the disk find them where they are.
-unsafe impl Allocator for HugepageAllocator {
-    fn alloc(&self, size: usize, align: usize) -> Option<Allocation> {
-        if align > HUGE {
-            return None;
-        }
-        let size = size.max(1).checked_next_multiple_of(HUGE)?;
+    /// Huge pages that are in use now.
+    pub fn pages(&self) -> usize {
+        self.mappings().values().map(|mapping| mapping.len / HUGE).sum()
+    }
+
+    fn mappings(&self) -> MutexGuard<'_, BTreeMap<usize, Mapping>> {
+        self.mappings.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+    }
+
+    /// New huge pages, at least that many bytes, which the disk finds.
+    fn map(&self, size: usize) -> Option<(NonNull<u8>, usize)> {
+        let size = size.checked_next_multiple_of(HUGE)?;
         let protection = libc::PROT_READ | libc::PROT_WRITE;
         let flags = libc::MAP_PRIVATE
             | libc::MAP_ANONYMOUS
@@ -175,16 +193,54 @@ unsafe impl Allocator for HugepageAllocator {
             unsafe { libc::munmap(start.as_ptr().cast(), size) };
             return None;
         }
-        let layout = Layout::from_size_align(size, HUGE).ok()?;
+        Some((start, size))
+    }
+}
+
+// SAFETY: pieces of fresh anonymous mappings, which are zeroed and nobody else's, and given out once; `map` made the disk find
+// them where they are, until all of a mapping came back.
+unsafe impl Allocator for HugepageAllocator {
+    fn alloc(&self, size: usize, align: usize) -> Option<Allocation> {
+        if align > HUGE {
+            return None;
+        }
+        let size = size.max(1).checked_next_multiple_of(PAGE)?;
+        let mut mappings = self.mappings();
+        let room = mappings.iter_mut().find_map(|(base, mapping)| {
+            let at = mapping.used.next_multiple_of(align.max(PAGE));
+            (at + size <= mapping.len).then_some((*base + at, mapping, at + size))
+        });
+        let start = match room {
+            Some((start, mapping, used)) => {
+                (mapping.used, mapping.pieces) = (used, mapping.pieces + 1);
+                NonNull::new(ptr::with_exposed_provenance_mut(start))?
+            }
+            None => {
+                let (start, len) = self.map(size)?;
+                let base = start.as_ptr().expose_provenance();
+                mappings.insert(base, Mapping { len, used: size, pieces: 1 });
+                start
+            }
+        };
+        let layout = Layout::from_size_align(size, PAGE).ok()?;
         self.pieces.lock().insert(start.as_ptr().addr(), layout);
         Some(Allocation { start, iova: start.as_ptr().addr() as u64 })
     }
 
     unsafe fn free(&self, start: NonNull<u8>) {
-        if let Some(layout) = self.pieces.lock().remove(&start.as_ptr().addr()) {
-            (self.unmap)(start.as_ptr().addr(), layout.size());
-            // SAFETY: mapped above with this size, and forgotten now.
-            unsafe { libc::munmap(start.as_ptr().cast(), layout.size()) };
+        let start = start.as_ptr().addr();
+        if self.pieces.lock().remove(&start).is_none() {
+            return;
+        }
+        let mut mappings = self.mappings();
+        let Some((base, mapping)) = mappings.range_mut(..=start).next_back() else { return };
+        mapping.pieces -= 1;
+        if mapping.pieces == 0 {
+            let (base, len) = (*base, mapping.len);
+            mappings.remove(&base);
+            (self.unmap)(base, len);
+            // SAFETY: mapped with this length; the last piece of it has come back, and it is forgotten now.
+            unsafe { libc::munmap(ptr::with_exposed_provenance_mut(base), len) };
         }
     }
 
@@ -195,7 +251,7 @@ unsafe impl Allocator for HugepageAllocator {
 
 impl fmt::Debug for HugepageAllocator {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "HugepageAllocator({} bytes)", self.allocated())
+        write!(f, "HugepageAllocator({} bytes, {} huge pages)", self.allocated(), self.pages())
     }
 }
 

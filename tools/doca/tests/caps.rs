@@ -74,6 +74,17 @@ fn every_capability_query_of_the_tables_has_a_name() {
 }
 
 #[test]
+fn storage_targets_are_known_or_the_missing_feature_is() {
+    let output = caps(&json!({}), &["--require", "sta.qps>=16,sta.io_queue_size>=64"]);
+    let said = String::from_utf8_lossy(&output.stderr);
+    if cfg!(feature = "sta") {
+        assert_eq!(code(&output), 0, "{said}");
+    } else {
+        assert!(code(&output) == 2 && said.contains("--features doca-tools/sta"), "{said}");
+    }
+}
+
+#[test]
 fn people_read_it_too() {
     let output = caps(&json!({}), &["--device", "3b:00.1"]);
     let text = String::from_utf8(output.stdout).unwrap();

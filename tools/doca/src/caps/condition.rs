@@ -52,6 +52,10 @@ pub(crate) enum Misunderstood {
     NotANumber(String, String),
     #[error("no capability is called {name:?}; there are {}", .known.join(", "))]
     Unknown { name: String, known: Vec<String> },
+    #[error(
+        "{name}: this program was built without the capabilities of libdoca_{feature}; build it with `--features doca-tools/{feature}`"
+    )]
+    Unbuilt { name: String, feature: &'static str },
     #[error("{0} is supported or not, and is not compared with a number")]
     NoLimit(String),
 }
@@ -92,10 +96,17 @@ impl FromStr for Condition {
 }
 
 impl Condition {
-    /// Refuses a name that is none of these.
-    pub(crate) fn check_name(&self, known: &[&str]) -> Result<(), Misunderstood> {
+    /// Refuses a name that is none of these. `unbuilt` are beginnings of other names, with the feature that they need.
+    pub(crate) fn check_name(
+        &self,
+        known: &[&str],
+        unbuilt: &[(&str, &'static str)],
+    ) -> Result<(), Misunderstood> {
         if known.contains(&self.name.as_str()) {
             return Ok(());
+        }
+        if let Some((_, feature)) = unbuilt.iter().find(|(start, _)| self.name.starts_with(start)) {
+            return Err(Misunderstood::Unbuilt { name: self.name.clone(), feature });
         }
         let known = known.iter().map(|&name| name.to_owned()).collect();
         Err(Misunderstood::Unknown { name: self.name.clone(), known })
@@ -206,8 +217,10 @@ mod tests {
         assert!(says("rdma.max>=").contains("\"\" is not a number"));
         assert!(says("rdma.send>=1").contains("rdma.send is supported or not"));
         let names = ["rdma.read", "rdma.send"];
-        let unknown = parse("rdma.sned").unwrap()[0].check_name(&names).unwrap_err().to_string();
+        let unknown = parse("rdma.sned").unwrap()[0].check_name(&names, &[]).unwrap_err().to_string();
         assert!(unknown.contains("\"rdma.sned\"") && unknown.contains("rdma.read, rdma.send"), "{unknown}");
-        parse("rdma.send").unwrap()[0].check_name(&names).unwrap();
+        parse("rdma.send").unwrap()[0].check_name(&names, &[]).unwrap();
+        let unbuilt = parse("sta.qps>=16").unwrap()[0].check_name(&names, &[("sta.", "sta")]).unwrap_err();
+        assert!(unbuilt.to_string().contains("--features doca-tools/sta"), "{unbuilt}");
     }
 }

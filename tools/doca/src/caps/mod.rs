@@ -21,6 +21,14 @@ const ALL: &[&[Capability]] = &[
     doca_comch::caps::ALL,
 ];
 
+/// Libraries whose capabilities this program does not know: how their names begin, and the feature that it lacks.
+const UNBUILT: &[(&str, &str)] = &[
+    #[cfg(not(feature = "sta"))]
+    ("sta.", "sta"),
+    #[cfg(not(feature = "comch"))]
+    ("comch.", "comch"),
+];
+
 /// Tell what each device has and can do
 ///
 /// Asks DOCA for devices, ports, GIDs and every capability. With --require the answer is an exit status: whether one of
@@ -68,7 +76,7 @@ struct Requirement {
 pub(crate) fn run(args: &Args) -> Result<Outcome, Failure> {
     let conditions = args.require.as_deref().map(condition::parse).transpose()?.unwrap_or_default();
     let names: Vec<_> = ALL.iter().flat_map(|list| list.iter().map(|capability| capability.name)).collect();
-    conditions.iter().try_for_each(|condition| condition.check_name(&names))?;
+    conditions.iter().try_for_each(|condition| condition.check_name(&names, UNBUILT))?;
     let chosen = chosen(args.device.as_deref())?;
     let devices: Vec<Device> = chosen.iter().map(Device::ask).collect();
     let (requirements, ok) = judge(&conditions, &devices)?;
