@@ -2,7 +2,7 @@
 
 use crate::engine::{Action, Engine, EngineCounts, Outcome, QueueKey};
 use crate::model::NamespaceInfo;
-use doca_sta::cm::Request;
+use doca_sta::cm::{CmNumber, Request};
 use nvme_wire::{Sqe, Status};
 use std::collections::HashMap;
 use std::fmt;
@@ -133,10 +133,16 @@ impl fmt::Debug for Frontend {
 }
 
 /// A transport of the application for admin queues, for adapters that cannot tell admin commands from I/O commands; see
-/// the crate's page.
+/// the [crate's page](crate#the-admin-queue-on-hardware). It works on threads of its own: these calls only tell it.
 pub trait AdminTransport: Send {
-    /// Takes over a connection whose private data asked for queue 0: accepts it with `answer` on a queue pair of its own,
-    /// [opens](Frontend::opened) a queue, [hands](Frontend::handle) its commands in and answers them as told, and
-    /// [closes](Frontend::closed) it.
+    /// Takes over a connection whose private data asked for queue 0: accepts it with `answer` on a queue pair of its own, and has an
+    /// [`AdminQueue`](crate::AdminQueue) answer its commands. The initiator may send the first one before
+    /// [`established`](AdminTransport::established) is called.
     fn take(&mut self, request: Request, answer: [u8; 32], frontend: &Frontend);
+
+    /// RDMA CM says that the initiator of a request that was taken is there.
+    fn established(&mut self, number: CmNumber);
+
+    /// RDMA CM says that it is gone.
+    fn gone(&mut self, number: CmNumber);
 }

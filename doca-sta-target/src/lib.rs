@@ -6,7 +6,7 @@
 //! | [`Target`] | listens, spreads connections over threads, progresses, ends in order |
 //! | [`Engine`] | Connect, properties, Identify, features, logs, events, keep-alive and discovery, as a state machine without I/O |
 //! | [`Disk`], [`NvmeDisk`], [`DiskMemory`] | disks by their queues; an NVMe controller behind mapped registers; memory that disks reach |
-//! | [`Frontend`], [`AdminTransport`] | the engine for transports of the application |
+//! | [`Frontend`], [`AdminTransport`], [`AdminQueue`] | the engine for transports of the application |
 //!
 //! Reads and writes do not come here: the adapter executes them. Flush, Compare, Write Zeroes and Dataset Management are
 //! executed by a thread of each disk, on a queue of its own.
@@ -14,10 +14,16 @@
 //! # The admin queue on hardware
 //!
 //! DOCA STA is given I/O queues only, as far as is known: it tells commands apart by opcodes, and has no way to say that a
-//! queue pair carries admin commands. On hardware, everything here works but connections for queue 0, which need a queue
-//! pair of the application's own (verbs, or any other transport): an [`AdminTransport`] in
-//! [`Options::admin`](Options) gets their requests and shares the engine. Without one, queue 0 is accepted on a queue pair
-//! of STA like the others; the simulator, and whichever release can do that, hand its commands over.
+//! queue pair carries admin commands. Without a queue pair of the application's own, all of a target works on hardware but its admin
+//! queues (connections for queue 0), and without those no host gets as far as I/O. Whether STA hands the commands of a queue pair over
+//! that was never bound to a subsystem, as this crate leaves those of queue 0, is not known; the simulator does, and by profile
+//! `sta-no-admin-qp` it does not.
+//!
+//! A queue pair of the application's own is an [`AdminTransport`] in [`Options::admin`](Options): it gets the requests for queue 0, accepts
+//! them by [`Request::into_raw`](doca_sta::cm::Request::into_raw) with librdmacm, and does what an [`AdminQueue`] says, which shares the engine with the rest
+//! of the target: receive a capsule of 64 bytes, RDMA read, RDMA write, send 16 bytes. `doca-rdma` can receive and send on such a connection
+//! (its bridge takes the identifier), but DOCA reaches memory of a peer by exported descriptors only, and initiators name theirs by keys: that
+//! needs verbs, on the protection domain of the same device. The test `admin` has its hosts export descriptors beside the protocol instead.
 //!
 //! # Disks that never return
 //!
@@ -31,6 +37,7 @@
 #![deny(unsafe_code)]
 
 mod admin;
+mod admin_queue;
 mod controller;
 mod disk;
 mod engine;
@@ -43,6 +50,7 @@ mod sgl;
 mod target;
 mod worker;
 
+pub use admin_queue::{AdminQueue, Fetch, HostMemory, Step};
 pub use disk::{Disk, DiskError, EXECUTED, NvmeDisk};
 pub use engine::{Action, Engine, EngineCounts, Outcome, QueueKey};
 pub use frontend::{AdminTransport, Frontend, Told};

@@ -370,15 +370,26 @@ impl Target {
         for event in taken {
             match event {
                 CmEvent::Request(request) => self.request(request),
-                CmEvent::Established(number) => self.tell(number, Told::Established),
-                CmEvent::Disconnected(number) => {
-                    self.tell(number, Told::Gone);
-                    self.connections.remove(&number);
-                }
+                CmEvent::Established(number) => match self.admin_of(number) {
+                    Some(admin) => admin.established(number),
+                    None => self.tell(number, Told::Established),
+                },
+                CmEvent::Disconnected(number) => match self.admin_of(number) {
+                    Some(admin) => admin.gone(number),
+                    None => {
+                        self.tell(number, Told::Gone);
+                        self.connections.remove(&number);
+                    }
+                },
                 other => log::debug!("{other:?}"),
             }
         }
         Ok(())
+    }
+
+    /// The transport of a connection that is none of STA's.
+    fn admin_of(&mut self, number: CmNumber) -> Option<&mut Box<dyn AdminTransport>> {
+        self.admin.as_mut().filter(|_| !self.connections.contains_key(&number))
     }
 
     fn tell(&self, number: CmNumber, told: impl FnOnce(crate::QueueKey) -> Told) {

@@ -8,11 +8,13 @@
 //!                      CmEvent::Established(number), CmEvent::Disconnected(number)      (number of that request)
 //! ```
 
-use crate::raw::cm::{CmId, Listening, TakenRequest};
+use crate::raw::cm::{Channel, CmId, Listening, TakenRequest};
 use doca_common::{Error, Result};
+use std::ffi::c_void;
 use std::fmt;
 use std::net::SocketAddr;
 use std::os::fd::{AsFd, BorrowedFd};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Names a connection in the events of its listener.
@@ -157,10 +159,27 @@ impl Request {
         }
     }
 
+    /// Gives the identifier away, for a queue pair that is not STA's: `struct rdma_cm_id *`, with the request on it that is to be answered by
+    /// librdmacm or by the bridge of `doca-rdma`. Its events keep coming to the listener, under [its number](Request::number).
+    ///
+    /// Whoever has it answers the request and destroys the identifier, and then drops the channel.
+    pub fn into_raw(mut self) -> Option<(*mut c_void, CmChannel)> {
+        self.id.take().map(|id| {
+            let channel = CmChannel { _channel: id.channel() };
+            (id.into_raw(), channel)
+        })
+    }
+
     /// The identifier, given away.
     pub(crate) fn into_id(mut self) -> Option<CmId> {
         self.id.take()
     }
+}
+
+/// Keeps the event channel that an identifier reports to, after [`Request::into_raw`].
+#[derive(Debug)]
+pub struct CmChannel {
+    _channel: Arc<Channel>,
 }
 
 impl Drop for Request {

@@ -73,7 +73,11 @@ impl Host {
 
     /// Connects an admin queue, enables its controller, and identifies it.
     pub fn open(&self, target: &Target) -> Result<Controller> {
-        let mut admin = Queue::dial(target, 0, ADMIN_ENTRIES)?;
+        self.open_on(Queue::dial(target, 0, ADMIN_ENTRIES)?, target)
+    }
+
+    /// The same on a connection for queue 0, of 32 entries, that nothing was sent on.
+    pub fn open_on(&self, mut admin: Queue, target: &Target) -> Result<Controller> {
         let connect = Connect { sqsize: ADMIN_ENTRIES - 1, kato: self.kato, ..Connect::default() };
         let cntlid = admin.connect(&connect, &self.connect_data(target, DYNAMIC_CONTROLLER), false)?;
         let mut controller = Controller {

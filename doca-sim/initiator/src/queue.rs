@@ -189,6 +189,12 @@ impl Queue {
         sent.map_err(|error| error.on(self.qid))
     }
 
+    /// The memory that commands of this queue name, for a target that cannot reach it by key: the key in descriptors, the address where it
+    /// begins, and DOCA's export descriptor.
+    pub fn export(&self) -> Result<(u32, u64, Vec<u8>)> {
+        self.link.export().map_err(|error| error.on(self.qid))
+    }
+
     /// The key by which the target reaches our memory.
     pub fn key(&self) -> u32 {
         self.link.key()

@@ -6,7 +6,9 @@ use doca_sim_initiator::load::{self, Load, Mix};
 use doca_sim_initiator::{Controller, Host, Target as Way};
 use doca_sim_nvme::{Config, Disk, Faults, Namespace};
 use doca_sta::event::Event;
-use doca_sta_target::{Failure, NamespaceOptions, NvmeDisk, Options, Statistics, SubsystemOptions, Target};
+use doca_sta_target::{
+    AdminTransport, Failure, NamespaceOptions, NvmeDisk, Options, Statistics, SubsystemOptions, Target,
+};
 use nvme_wire::Nqn;
 use std::net::SocketAddrV4;
 use std::process::Command;
@@ -22,6 +24,11 @@ pub const BLOCKS: u64 = 8192;
 
 /// Runs `body` of the test of this name in a process with a network of its own, and with this topology.
 pub fn alone(test: &str, topology: &str, body: fn()) {
+    alone_under(test, "", topology, body);
+}
+
+/// The same under a profile of the simulator.
+pub fn alone_under(test: &str, profile: &str, topology: &str, body: fn()) {
     if std::env::var_os(CHILD).is_some() {
         return body();
     }
@@ -29,6 +36,9 @@ pub fn alone(test: &str, topology: &str, body: fn()) {
     let mut command = Command::new(std::env::current_exe().unwrap());
     command.args([test, "--exact", "--nocapture", "--include-ignored"]);
     command.env(CHILD, "1").env("DOCA_SIM_QUIET", "1").env("DOCA_SIM_DIR", network.path().join("net"));
+    if !profile.is_empty() {
+        command.env("DOCA_SIM_PROFILE", profile);
+    }
     if !topology.is_empty() {
         let file = network.path().join("topology.json");
         std::fs::write(&file, topology).unwrap();
@@ -71,7 +81,13 @@ pub struct Serving {
 }
 
 pub fn start(disk: &Disk) -> Result<Target, Failure> {
+    start_with(disk, None)
+}
+
+/// The same with a transport for admin queues.
+pub fn start_with(disk: &Disk, admin: Option<Box<dyn AdminTransport>>) -> Result<Target, Failure> {
     let mut options = Options::new(&Device::open("mlx5_0").unwrap());
+    options.admin = admin;
     options.listen = vec![ADDRESS.parse().unwrap()];
     options.disks.push(Box::new(NvmeDisk::open(disk.bar(), disk.mapper()).unwrap()));
     let namespaces = vec![NamespaceOptions { nsid: 1, disk: 0, disk_nsid: 1 }];
@@ -88,12 +104,16 @@ pub fn disk() -> Disk {
 
 impl Serving {
     pub fn start() -> Self {
+        Self::start_with(None)
+    }
+
+    pub fn start_with(admin: Option<Box<dyn AdminTransport>>) -> Self {
         let (asks, asked) = channel();
         let (tell, events) = channel();
         let (ready, begun) = channel();
         let thread = std::thread::spawn(move || {
             let disk = disk();
-            let mut target = start(&disk).unwrap();
+            let mut target = start_with(&disk, admin).unwrap();
             ready.send(disk.faults().clone()).unwrap();
             loop {
                 match asked.try_recv() {

@@ -254,7 +254,9 @@ impl Qp {
 
     /// Whether reads and writes are served by the units.
     fn offloads(&self) -> bool {
-        !self.admin && self.is_connected && self.subsystem.is_some() && self.sq_size.is_some()
+        // Units that know no queues of the administration see opcodes alone.
+        let bound = self.subsystem.is_some() || crate::profile::get().sta_no_admin_qp;
+        !self.admin && self.is_connected && bound && self.sq_size.is_some()
     }
 
     fn is_up(&self) -> bool {

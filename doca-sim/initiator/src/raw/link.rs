@@ -167,6 +167,11 @@ impl Link {
         self.memory.key
     }
 
+    /// Key, address and export descriptor of the memory.
+    pub(crate) fn export(&self) -> Result<(u32, u64, Vec<u8>), Error> {
+        Ok((self.memory.key, self.memory.address(0), self.memory.export(&self.device)?))
+    }
+
     /// The address of a slot's data, for the target.
     pub(crate) fn data_address(&self, slot: usize) -> u64 {
         self.memory.address(self.layout.data_at() + slot * self.layout.data)

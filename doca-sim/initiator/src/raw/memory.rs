@@ -55,6 +55,16 @@ impl Memory {
         self.start.as_ptr() as u64 + at as u64
     }
 
+    /// The descriptor by which a peer imports it.
+    pub(crate) fn export(&self, device: &Device) -> Result<Vec<u8>, Error> {
+        let (mut descriptor, mut len) = (ptr::null(), 0);
+        // SAFETY: a started map of this device; out-parameters are locals; the descriptor is the map's and is copied at once.
+        unsafe {
+            doca!(doca_mmap_export_rdma(self.map, device.as_ptr(), &mut descriptor, &mut len))?;
+            Ok(std::slice::from_raw_parts(descriptor.cast::<u8>(), len).to_vec())
+        }
+    }
+
     fn place(&self, at: usize, len: usize) -> *mut u8 {
         assert!(
             at.checked_add(len).is_some_and(|end| end <= self.len),
