@@ -68,6 +68,18 @@ pub(crate) fn check(sdk: &Sdk) -> Result {
     client.stdout(File::create(file("back.got")).map_err(open)?);
     process::run(&mut client)?;
     server.succeed(until)?;
+    let mut ask = sdk.command(place::built("debug").join(RELAY));
+    ask.env("DOCA_SIM_QUIET", "1").arg("-s").arg(file("client.sock")).args(["--ask", "metrics"]);
+    let metrics = process::output(&mut ask)?;
+    let counted = |name: &str| {
+        let line = metrics.lines().find_map(|line| line.trim().strip_prefix(&format!("\"{name}\": ")));
+        line.unwrap_or("?").trim_end_matches(',').to_owned()
+    };
+    println!(
+        "bytes that took Comch's fast path: {} to the DPU, {} from it",
+        counted("fast_bytes_out"),
+        counted("fast_bytes_in")
+    );
     for (name, sent, got) in
         [("host to DPU", &there, file("there.got")), ("DPU to host", &back, file("back.got"))]
     {

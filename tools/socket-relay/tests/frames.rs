@@ -1,4 +1,6 @@
 //! Whatever bytes come, the decoder answers: a frame that means the same when written again, or what is wrong.
+//!
+//! `FUZZ_FACTOR=1000` makes the random tests go on for so many times as long, with other bytes.
 
 use socket_relay::frame::{
     Bytes, FastNote, Features, Frame, HEADER, Hello, Identity, Limits, Malformed, ProbeKind, Reason,
@@ -104,6 +106,11 @@ fn each_fault_has_its_name() {
     assert!(matches!(Frame::decode(&message), Ok(Frame::Reset { text, .. }) if text.len() == 128));
 }
 
+/// How many times as long as usual.
+fn factor() -> usize {
+    std::env::var("FUZZ_FACTOR").ok().and_then(|text| text.parse().ok()).unwrap_or(1)
+}
+
 struct Dice(u64);
 
 impl Dice {
@@ -131,9 +138,9 @@ fn examine(message: &[u8]) -> bool {
 
 #[test]
 fn random_bytes_are_frames_or_refused() {
-    let mut dice = Dice(0x5eed);
+    let mut dice = Dice(0x5eed + factor() as u64);
     let mut frames = 0;
-    for _ in 0..300_000 {
+    for _ in 0..300_000 * factor() {
         let mut message: Vec<u8> = (0..dice.roll(120)).map(|_| dice.roll(256) as u8).collect();
         // A quarter with a plausible header, or hardly any would get past it.
         if dice.roll(4) == 0 && message.len() >= HEADER {
@@ -149,10 +156,10 @@ fn random_bytes_are_frames_or_refused() {
 
 #[test]
 fn mutated_frames_are_frames_or_refused() {
-    let mut dice = Dice(0xf0f0);
+    let mut dice = Dice(0xf0f0 + factor() as u64);
     let (mut frames, mut refused) = (0, 0);
     let seeds: Vec<Vec<u8>> = all().iter().map(encoded).collect();
-    for round in 0..400_000 {
+    for round in 0..400_000 * factor() {
         let mut message = seeds[round % seeds.len()].clone();
         for _ in 0..=dice.roll(3) {
             match dice.roll(5) {

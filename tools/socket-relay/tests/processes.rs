@@ -1,74 +1,21 @@
-//! Two relay processes over DOCA Comch: many clients, stalled ones, and every kind of death.
+//! Two relay processes over DOCA Comch: many clients, stalled ones, refusals and ends.
 
+#[macro_use]
 mod support;
 
 use std::io::{Read, Write};
 use std::net::Shutdown;
 use std::os::unix::fs::PermissionsExt;
-use std::os::unix::net::{UnixListener, UnixStream};
+use std::os::unix::net::UnixListener;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
+use support::clients::{ends, exchange, works};
 use support::pair::{Place, SOON, echo, eventually, gone, pattern};
-
-/// Sends and reads at once; the bytes that came back.
-fn exchange(mut stream: UnixStream, sent: &[u8]) -> std::io::Result<Vec<u8>> {
-    let mut writer = stream.try_clone()?;
-    thread::scope(|scope| {
-        let write = scope.spawn(move || {
-            writer.write_all(sent)?;
-            writer.shutdown(Shutdown::Write)
-        });
-        let mut got = Vec::new();
-        stream.read_to_end(&mut got)?;
-        write.join().unwrap()?;
-        Ok(got)
-    })
-}
-
-fn works(place: &Place) {
-    let sent = pattern(7, 100_000);
-    assert!(exchange(place.client(), &sent).unwrap() == sent);
-}
-
-/// The end comes: as end of file or as an error, but it comes.
-fn ends(stream: &mut UnixStream) {
-    let until = Instant::now() + SOON;
-    loop {
-        match stream.read(&mut [0; 4096]) {
-            Ok(0) => return,
-            Ok(_) => assert!(Instant::now() < until, "it never ends"),
-            Err(error) => {
-                assert_ne!(error.kind(), std::io::ErrorKind::WouldBlock, "silence");
-                return;
-            }
-        }
-    }
-}
-
-/// Each of these once over the control path and once over the fast path.
-macro_rules! over_both_paths {
-    ($($test:ident,)*) => {
-        mod control_path {
-            $(#[test]
-            fn $test() {
-                super::$test(&super::Place::with_fast_path("off"));
-            })*
-        }
-
-        mod fast_path {
-            $(#[test]
-            fn $test() {
-                super::$test(&super::Place::with_fast_path("require"));
-            })*
-        }
-    };
-}
 
 over_both_paths! {
     five_hundred_and_twelve_clients_each_with_their_own_bytes,
     a_client_that_does_not_read_stops_nobody_and_takes_no_more_than_its_window,
-    whoever_is_killed_its_clients_see_an_end_and_a_restart_works,
     an_application_that_is_killed_ends_its_clients_and_its_next_life_serves,
     held_until_the_smoke_test_has_passed,
     sigterm_drains_and_a_second_one_cuts,
@@ -150,34 +97,6 @@ fn a_client_that_does_not_read_stops_nobody_and_takes_no_more_than_its_window(pl
         stalled.shutdown(Shutdown::Both).unwrap();
     });
     assert!(sent.load(Ordering::Relaxed) >= 300_000);
-}
-
-fn whoever_is_killed_its_clients_see_an_end_and_a_restart_works(place: &Place) {
-    echo(UnixListener::bind(place.server_path()).unwrap());
-    let [mut dpu, mut host] = place.pair();
-    for round in 0..6 {
-        let mut client = place.client();
-        let mut writer = client.try_clone().unwrap();
-        let flow = thread::spawn(move || while writer.write_all(&[3; 5000]).is_ok() {});
-        client.read_exact(&mut vec![0; 20_000 + round * 7000]).unwrap();
-        if round % 2 == 0 {
-            host.kill();
-            ends(&mut client);
-            host = place.host(&["--probe-app", "off"]);
-        } else {
-            dpu.kill();
-            ends(&mut client);
-            dpu = place.dpu(&["--probe-app", "off"]);
-        }
-        flow.join().unwrap();
-        works(place);
-    }
-    assert!(host.log().contains("session lost"), "{}", host.log());
-    place.wait_for_metric(&place.client_path(), "active", 0);
-    place.wait_for_metric(&place.server_path(), "active", 0);
-    // A client that is killed is one that closes: the kernel does it.
-    drop(place.client());
-    works(place);
 }
 
 fn an_application_that_is_killed_ends_its_clients_and_its_next_life_serves(place: &Place) {

@@ -324,8 +324,17 @@ impl Incoming {
         match now(&mut self.consumer) {
             Left::Running(consumer) if self.posted.is_empty() => {
                 let id = consumer.id();
-                for _ in 0..self.count {
-                    self.post(self.memory.take(self.size).map_err(|error| error.to_string())?)?;
+                for posted in 0..self.count {
+                    let buffer = self.memory.take(self.size).map_err(|error| error.to_string())?;
+                    match self.post(buffer) {
+                        Ok(()) => {}
+                        // Fewer will do.
+                        Err(_) if posted > 0 => {
+                            self.count = posted;
+                            break;
+                        }
+                        Err(why) => return Err(why),
+                    }
                 }
                 let room = u32::try_from(self.size).unwrap_or(u32::MAX);
                 Ok(Some(FastNote::Ready { consumer: id, room, messages: self.count }))

@@ -317,9 +317,11 @@ impl<T: Transport> Relay<T> {
         let missing = both.iter().any(|state| *state != FastState::On);
         log::info!(target: crate::LOG, "fast path: to the other relay {}, from it {}", both[0].text(), both[1].text());
         if missing && self.settings.fast_path == UseFastPath::Require {
-            return Some(Broken::Fast(
-                "--fast-path require, and it did not come up on both sides".to_owned(),
-            ));
+            let agreed = self.mux.as_ref().and_then(Mux::agreed);
+            let agreed = agreed.is_some_and(|agreed| agreed.limits.features.has(Features::FAST_PATH));
+            let why =
+                if agreed { "it did not come up in both directions" } else { "the other side has none" };
+            return Some(Broken::Fast(format!("--fast-path require, but {why}")));
         }
         if self.role == Role::Host {
             match self.settings.probe_app {

@@ -1,5 +1,6 @@
 //! Two relay processes over DOCA Comch, on a network of their own.
 
+use nix::sys::signal::Signal;
 use std::fs::File;
 use std::io::{BufRead, BufReader, ErrorKind, Read, Write};
 use std::net::Shutdown;
@@ -37,6 +38,8 @@ pub struct Place {
     pub dir: tempfile::TempDir,
     /// For both relays.
     fast_path: &'static str,
+    /// Of the simulator, for all programs here.
+    profile: &'static str,
 }
 
 impl Place {
@@ -45,7 +48,12 @@ impl Place {
     }
 
     pub fn with_fast_path(fast_path: &'static str) -> Place {
-        Place { dir: tempfile::tempdir().unwrap(), fast_path }
+        Place { dir: tempfile::tempdir().unwrap(), fast_path, profile: "" }
+    }
+
+    /// On a network that behaves in another way.
+    pub fn with_profile(profile: &'static str) -> Place {
+        Place { profile, ..Place::with_fast_path("require") }
     }
 
     pub fn path(&self, name: &str) -> PathBuf {
@@ -64,6 +72,9 @@ impl Place {
     pub fn program(&self) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_doca_socket_relay"));
         command.env("DOCA_SIM_DIR", self.path("network")).env("DOCA_SIM_QUIET", "1");
+        if !self.profile.is_empty() {
+            command.env("DOCA_SIM_PROFILE", self.profile);
+        }
         command
     }
 
@@ -166,8 +177,12 @@ impl Process {
     }
 
     pub fn terminate(&self) {
+        self.signal(Signal::SIGTERM);
+    }
+
+    pub fn signal(&self, signal: Signal) {
         let id = nix::unistd::Pid::from_raw(self.child.id().cast_signed());
-        nix::sys::signal::kill(id, nix::sys::signal::SIGTERM).unwrap();
+        nix::sys::signal::kill(id, signal).unwrap();
     }
 
     /// Its exit status, once it ends.
