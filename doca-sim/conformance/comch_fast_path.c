@@ -241,6 +241,9 @@ static doca_error_t produce(struct fast *fast, uint32_t to, uint32_t nth, uint32
 #define POST (MORE + 1)
 #define REPOST (MORE + 2)
 #define SHUT (MORE + 3)
+#define BEGIN (MORE + 4)
+#define TAKE (MORE + 5)
+#define LEAVE (MORE + 6)
 
 static struct fast served;
 
@@ -275,6 +278,23 @@ static doca_error_t more(struct end *end, const struct ask *ask)
 		CHECK(served.failed == 0 || served.status == DOCA_ERROR_IO_FAILED);
 		fast_close(end, &served);
 		return checks_failed ? DOCA_ERROR_UNEXPECTED : DOCA_SUCCESS;
+	case BEGIN: /* A consumer whose own engine nobody progresses yet. */
+		consumer_create(&served, end);
+		FAILS(IN_PROGRESS, doca_ctx_start(served.ctx));
+		return DOCA_SUCCESS;
+	case TAKE: /* Buffers, and what fills them, while nobody progresses the control path. */
+		BOTH(end, &served, fast_is(&served, DOCA_CTX_STATE_RUNNING));
+		for (uint32_t i = 0; i < ask->value; i++)
+			OK(post(&served, i, SIZE));
+		for (uint64_t until = now_ms() + PATIENCE_MS; served.done < ask->value && now_ms() < until;)
+			if (!doca_pe_progress(served.pe))
+				sched_yield();
+		end->seen.value = served.in_order;
+		return DOCA_SUCCESS;
+	case LEAVE: /* The consumer goes, and a message follows, before the control path is progressed. */
+		OK(doca_ctx_stop(served.ctx));
+		fast_close(end, &served);
+		return end_try(end, "gone", 4);
 	default:
 		return DOCA_ERROR_UNEXPECTED;
 	}
@@ -446,6 +466,55 @@ static void data(struct end *end, struct peer *peer)
 	fast_close(end, &fast);
 }
 
+/* Sends one after the other while nobody progresses this side's control path; the server's answer. */
+static struct seen produce_alone(struct fast *fast, struct peer *peer, uint32_t to, uint32_t count)
+{
+	struct ask ask = {.order = TAKE, .value = count};
+	struct seen seen = {.connected = 0};
+
+	tell(peer->socket, &ask, sizeof(ask));
+	for (uint64_t until = now_ms() + PATIENCE_MS; fast->done < count && now_ms() < until;) {
+		uint32_t sent = (uint32_t)fast->done;
+		doca_error_t result = produce(fast, to, sent, 100, 0);
+
+		CHECK(result == DOCA_SUCCESS || result == DOCA_ERROR_AGAIN);
+		while (result == DOCA_SUCCESS && fast->done == sent && now_ms() < until)
+			doca_pe_progress(fast->pe);
+		sched_yield();
+	}
+	hear(peer->socket, &seen, sizeof(seen));
+	return seen;
+}
+
+/*
+ * What needs which engine: a consumer's coming and going is told by the control paths alone, in order with messages, and
+ * data flow without them.
+ */
+static void engines(struct end *end, struct peer *peer)
+{
+	struct seen before = end->seen;
+	struct ask ask = {.order = LEAVE};
+	struct fast fast;
+	uint32_t to;
+
+	producer_create(&fast, end);
+	CHECK(order(end, peer, BEGIN, 0, 0).result == DOCA_SUCCESS);
+	UNTIL(end, end->seen.consumers == before.consumers + 1);
+	to = (uint32_t)end->seen.consumer;
+	FAILS(AGAIN, produce(&fast, to, 0, 100, 0));
+	CHECK(produce_alone(&fast, peer, to, 3).value == 3);
+
+	/* Something else has to be told first, so that what comes may overtake what went. */
+	OK(end_try(end, "x", 1));
+	tell(peer->socket, &ask, sizeof(ask));
+	hear(peer->socket, &before, sizeof(before));
+	CHECK(before.result == DOCA_SUCCESS);
+	before = end->seen;
+	UNTIL(end, end->seen.messages == before.messages + 1);
+	CHECK(end->seen.expired == before.expired + 1);
+	fast_close(end, &fast);
+}
+
 /* A producer and its engine on another thread than the control path, which goes on progressing. */
 struct worker {
 	struct fast fast;
@@ -539,6 +608,7 @@ int main(int argc, char **argv)
 	arguments(&end);
 	data(&end, &peer);
 	threads(&end, &peer);
+	engines(&end, &peer);
 	death(&end, &peer);
 	return check_summary();
 }

@@ -3,13 +3,13 @@
 //! Tasks wait in one queue and are executed by progress, in order. A task that fails takes the context down, as the
 //! real library does: it leaves RUNNING by itself and flushes what is queued.
 
-use crate::access::{LOCAL_READ_WRITE, PCI_READ_ONLY, PCI_READ_WRITE};
+use crate::access::{LOCAL_READ_WRITE, PCI_READ_WRITE};
 use crate::buf::Buf;
 use crate::code::{Code, Res};
 use crate::ctx::{Context, Ctx, CtxState};
 use crate::dev::Dev;
 use crate::entry::{Object, Tag};
-use crate::fabric::process::{self, Process};
+use crate::fabric::process;
 use crate::fabric::region::{self, Piece};
 use crate::fault;
 use crate::log;
@@ -101,29 +101,22 @@ impl Dma {
     }
 
     /// Where a buffer's bytes are, and whether they may be read or written.
-    fn place(&self, buf: &Buf, addr: usize, len: usize, write: bool) -> Res<(Arc<Process>, Piece)> {
+    fn place(&self, buf: &Buf, addr: usize, len: usize, write: bool) -> Res<Piece> {
         let mmap: &Mmap = buf.mmap();
         if !mmap.has_dev(&self.dev) {
             log::error!("the buffer's mmap does not have the device of this doca_dma");
             return Err(Code::INVALID_VALUE);
         }
         let (addr, len) = (addr as u64, len as u64);
-        match mmap.backing() {
-            Backing::Local(region) => {
-                // Who may write from the other side of PCI may write from this one, as a program on hardware counts on.
-                if write && mmap.access() & (LOCAL_READ_WRITE | PCI_READ_WRITE) == 0 {
-                    return Err(Code::NOT_PERMITTED);
-                }
-                Ok((process::local()?.clone(), Piece { addr, len, region }))
-            }
-            Backing::Remote(origin) => {
-                let needed = if write { PCI_READ_WRITE } else { PCI_READ_ONLY | PCI_READ_WRITE };
-                if mmap.access() & needed == 0 {
-                    return Err(Code::NOT_PERMITTED);
-                }
-                Ok((process::attach(origin.process)?, Piece { addr, len, region: origin.region }))
-            }
+        let Backing::Local(region) = mmap.backing() else {
+            log::error!("a buffer across the network, which doca_dma does not reach");
+            return Err(Code::INVALID_VALUE);
+        };
+        // Who may write from the other side of PCI may write from this one, as a program on hardware counts on.
+        if write && mmap.access() & (LOCAL_READ_WRITE | PCI_READ_WRITE) == 0 {
+            return Err(Code::NOT_PERMITTED);
         }
+        Ok(Piece { addr, len, region })
     }
 
     /// Copies the data of the source chain behind the data of the destination chain.
@@ -156,14 +149,15 @@ impl Dma {
     }
 
     fn copy(&self, from: &Buf, source: usize, to: &Buf, target: usize, len: usize) -> Res {
-        let (source_process, source) = self.place(from, source, len, false)?;
-        let (target_process, target) = self.place(to, target, len, true)?;
+        let process = process::local()?;
+        let source = self.place(from, source, len, false)?;
+        let target = self.place(to, target, len, true)?;
         let failed = |refusal| {
             log::error!("DMA: memory cannot be reached: {refusal:?}");
             Code::IO_FAILED
         };
-        let source = region::pin(&source_process, source, 0).map_err(failed)?;
-        let target = region::pin(&target_process, target, 0).map_err(failed)?;
+        let source = region::pin(process, source, 0).map_err(failed)?;
+        let target = region::pin(process, target, 0).map_err(failed)?;
         source.copy_to(0, &target, 0, len).map_err(failed)
     }
 

@@ -22,9 +22,10 @@ pub type FreeCallback = unsafe extern "C" fn(addr: *mut c_void, len: usize, cook
 /// Where the memory of a map is.
 #[derive(Clone, Copy, Debug)]
 pub enum Backing {
-    /// In this process; the registration, which is stale unless the map is started.
+    /// Within this device's own reach, in this process or across PCI; the registration, which is stale unless the map is
+    /// started.
     Local(RegionId),
-    /// In the process that exported it.
+    /// Across the network, in the process that exported it.
     Remote(MemoryDescriptor),
 }
 
@@ -140,7 +141,7 @@ impl Mmap {
 
     /// A started map of memory in another process.
     pub fn import(bytes: &[u8], dev: &Dev, user_data: u64) -> Res<Arc<Self>> {
-        let origin = MemoryDescriptor::decode(bytes).map_err(|bad| {
+        let mut origin = MemoryDescriptor::decode(bytes).map_err(|bad| {
             crate::log::error!("not a memory descriptor: {}", bad.0);
             Code::INVALID_VALUE
         })?;
@@ -156,7 +157,18 @@ impl Mmap {
             crate::log::error!("{} cannot import memory exported for {:?}", dev.device().ibdev, origin.reach);
             return Err(Code::NOT_SUPPORTED);
         }
-        Ok(Self::hand_out(Some(origin), Some(dev.hold()?), user_data))
+        if origin.reach == Reach::Rdma {
+            return Ok(Self::hand_out(Some(origin), Some(dev.hold()?), user_data));
+        }
+        // What the exporter allows across PCI is what may be done on this side.
+        origin.access &= !access::LOCAL_READ_WRITE;
+        if origin.access & access::PCI_READ_WRITE != 0 {
+            origin.access |= access::LOCAL_READ_WRITE;
+        }
+        let map = Self::hand_out(Some(origin), Some(dev.hold()?), user_data);
+        let range = (origin.addr, origin.len);
+        map.set_region(region::forward(origin.process, origin.region, range, origin.access)?);
+        Ok(map)
     }
 
     /// A map without memory, devices and rights, which is never started.
@@ -177,10 +189,13 @@ impl Mmap {
 
     /// Where the memory is.
     pub fn backing(&self) -> Backing {
-        self.origin.map_or_else(|| Backing::Local(self.region()), Backing::Remote)
+        match self.origin {
+            Some(origin) if origin.reach == Reach::Rdma => Backing::Remote(origin),
+            _ => Backing::Local(self.region()),
+        }
     }
 
-    /// `DOCA_ACCESS_FLAG_*`; of an imported map those of the exporter.
+    /// `DOCA_ACCESS_FLAG_*`; of a map imported across the network those of the exporter.
     pub fn access(&self) -> u32 {
         self.access.load(Relaxed)
     }
@@ -193,6 +208,11 @@ impl Mmap {
     /// The registration of a local map; its generation is 0 before the first start.
     fn region(&self) -> RegionId {
         RegionId { index: self.region_index.load(Relaxed), generation: self.region_generation.load(Relaxed) }
+    }
+
+    fn set_region(&self, region: RegionId) {
+        self.region_index.store(region.index, Relaxed);
+        self.region_generation.store(region.generation, Relaxed);
     }
 
     /// Address and length of the range, once it is set. For an imported map, in the exporter's address space.
@@ -382,8 +402,7 @@ impl Mmap {
         self.configurable()?;
         let (addr, len) = self.range().ok_or(Code::INVALID_VALUE)?;
         let region = region::register(addr, len, self.access())?;
-        self.region_index.store(region.index, Relaxed);
-        self.region_generation.store(region.generation, Relaxed);
+        self.set_region(region);
         rest.ever_started = true;
         rest.free_due = rest.free.is_some();
         self.started.store(true, Relaxed);
@@ -415,8 +434,10 @@ impl Mmap {
 
     fn withdraw(&self) {
         let mut rest = lock(&self.rest);
-        if self.is_started() && !self.is_imported() {
-            region::unregister(self.region());
+        if self.is_started()
+            && let Backing::Local(region) = self.backing()
+        {
+            region::unregister(region);
         }
         if self.started.swap(false, Relaxed) {
             crate::log::trace!("map of {:#x?} stopped", self.range());
@@ -478,17 +499,15 @@ impl Mmap {
 
     fn describe(&self, reach: Reach, device: u32) -> Res<MemoryDescriptor> {
         let (addr, len) = self.range().ok_or(Code::BAD_STATE)?;
-        Ok(match self.backing() {
-            Backing::Remote(origin) => MemoryDescriptor { reach, device, ..origin },
-            Backing::Local(region) => MemoryDescriptor {
-                reach,
-                process: crate::fabric::local_process()?,
-                region,
-                addr: addr as u64,
-                len: len as u64,
-                access: self.access(),
-                device,
-            },
+        let Backing::Local(region) = self.backing() else { return Err(Code::NOT_PERMITTED) };
+        Ok(MemoryDescriptor {
+            reach,
+            process: crate::fabric::local_process()?,
+            region,
+            addr: addr as u64,
+            len: len as u64,
+            access: self.access(),
+            device,
         })
     }
 }

@@ -69,8 +69,8 @@ profiles! {
     comch_death_prompt "comch-death-prompt";
     /// A Comch peer that dies is noticed a while later, without a send.
     comch_death_late "comch-death-late";
-    /// A buffer that a Comch consumer posts can be used at once, whether or not the control paths are progressed.
-    comch_credits_at_once "comch-credits-at-once";
+    /// A buffer that a Comch consumer posts can be used when its own control path has been progressed.
+    comch_credits_consumer_side "comch-credits-consumer-side";
     /// A buffer that a Comch consumer posts can be used when the control paths of both sides have been progressed.
     comch_credits_both_sides "comch-credits-both-sides";
     /// A Comch consumer whose progress engine is armed while it is starting never becomes RUNNING.

@@ -68,6 +68,8 @@ pub struct Connection {
     user_data: AtomicU64,
     /// Whether the program knows of it: before that, it gets no messages.
     pub announced: Cell<bool>,
+    /// Consumers that came or went without the program's knowing yet: it hears of them before it gets what came later.
+    pub news: Cell<u32>,
     /// In order.
     pub waiting: RefCell<VecDeque<Waiting>>,
     counters: [Cell<u64>; COUNTERS],
@@ -95,6 +97,7 @@ impl Connection {
             state: Cell::new(state),
             user_data: AtomicU64::new(0),
             announced: Cell::new(false),
+            news: Cell::new(0),
             waiting: RefCell::new(VecDeque::new()),
             counters: Default::default(),
             shown: Default::default(),

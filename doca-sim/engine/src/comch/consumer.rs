@@ -2,7 +2,7 @@
 
 use super::connection::Connection;
 use super::endpoint::Conf;
-use super::half::{Child, Half, Note};
+use super::half::{Child, Half};
 use crate::buf::Buf;
 use crate::code::{Code, Res};
 use crate::ctx::{Context, Ctx, CtxState};
@@ -216,7 +216,7 @@ impl Consumer {
         running.slot(position).set(task);
         running.posted.set(position + 1);
         running.inbox.post(position, pieces::rooms(Some(head)));
-        self.half.poke();
+        self.half.posted(&running.inbox);
         Ok(())
     }
 
@@ -331,12 +331,6 @@ impl Context for Consumer {
     fn is_ready(&self) -> bool {
         let lost = self.armed_early.get() && profile::get().comch_lost_consumer_start;
         !lost && self.running().is_ok_and(|running| running.inbox.is_known())
-    }
-
-    fn entered(&self, state: CtxState) {
-        if state == CtxState::Running {
-            self.half.tell(Note::Up(self.id));
-        }
     }
 
     fn stop(&self) {

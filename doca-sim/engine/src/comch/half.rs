@@ -15,12 +15,11 @@ use std::sync::{Arc, Mutex};
 /// What the ends tell each other about consumers.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Note {
-    /// A consumer starts; its buffers are in that segment.
+    /// A consumer starts; its buffers are in that segment. The peer's program is told, whether or not the consumer's
+    /// own engine has been progressed since: programs wait for this event before they progress that one.
     Open(u32, ContextId),
-    /// The peer has heard of it.
+    /// The peer has heard of it: it may run.
     Known(u32),
-    /// It runs.
-    Up(u32),
     /// It has stopped.
     Down(u32),
 }
@@ -31,8 +30,7 @@ impl Note {
         match self {
             Note::Open(id, place) => [1, id.into(), place.bits()],
             Note::Known(id) => [2, id.into(), 0],
-            Note::Up(id) => [3, id.into(), 0],
-            Note::Down(id) => [4, id.into(), 0],
+            Note::Down(id) => [3, id.into(), 0],
         }
     }
 
@@ -42,8 +40,7 @@ impl Note {
         Some(match kind {
             1 => Note::Open(id, ContextId::from_bits(place)),
             2 => Note::Known(id),
-            3 => Note::Up(id),
-            4 => Note::Down(id),
+            3 => Note::Down(id),
             _ => return None,
         })
     }
@@ -79,8 +76,8 @@ pub struct Half {
     notes: Mutex<VecDeque<Note>>,
     /// This end's consumers, by id.
     consumers: Mutex<BTreeMap<u32, Arc<Inbox>>>,
-    /// The peer's, and whether the program was told of them.
-    remote: Mutex<BTreeMap<u32, (Arc<Inbox>, bool)>>,
+    /// The peer's.
+    remote: Mutex<BTreeMap<u32, Arc<Inbox>>>,
     remote_epoch: AtomicU64,
     families: Mutex<[Family; 2]>,
     /// Children of all connections of the server or client.
@@ -212,6 +209,16 @@ impl Half {
         }
     }
 
+    /// A consumer of this end has posted a buffer, which a producer sees, unless control paths have to tell of it first.
+    pub fn posted(&self, inbox: &Inbox) {
+        let profile = profile::get();
+        if profile.comch_credits_consumer_side || profile.comch_credits_both_sides {
+            self.poke();
+        } else if inbox.was_starved() {
+            self.poke_far();
+        }
+    }
+
     /// Passes credits on: the peer is told what this end's consumers have posted, and this end hears what it was told.
     /// The peer's control path is called only where somebody waits for them, or has to hear of them.
     pub fn exchange_credits(&self) {
@@ -220,7 +227,7 @@ impl Half {
         for inbox in lock(&self.consumers).values() {
             news |= inbox.advertise() && (must_hear || inbox.was_starved());
         }
-        for (inbox, _) in lock(&self.remote).values() {
+        for inbox in lock(&self.remote).values() {
             inbox.hear();
         }
         if news {
@@ -231,21 +238,15 @@ impl Half {
     /// A consumer of the peer starts.
     pub fn add_remote(&self, id: u32, inbox: Inbox) {
         inbox.hear();
-        lock(&self.remote).insert(id, (Arc::new(inbox), false));
+        lock(&self.remote).insert(id, Arc::new(inbox));
         self.remote_epoch.fetch_add(1, SeqCst);
     }
 
-    /// It runs. Whether there is one to tell the program of.
-    pub fn announce_remote(&self, id: u32) -> bool {
-        let mut remote = lock(&self.remote);
-        remote.get_mut(&id).is_some_and(|(_, told)| !std::mem::replace(told, true))
-    }
-
-    /// It has stopped. Whether the program was told of it.
+    /// It has stopped. Whether the program was told of it: one that could not be reached is none to speak of.
     pub fn remove_remote(&self, id: u32) -> bool {
         let found = lock(&self.remote).remove(&id);
         self.remote_epoch.fetch_add(1, SeqCst);
-        found.is_some_and(|(_, told)| told)
+        found.is_some()
     }
 
     /// Changes whenever the peer's consumers do.
@@ -255,6 +256,6 @@ impl Half {
 
     /// A consumer of the peer.
     pub fn remote(&self, id: u32) -> Option<Arc<Inbox>> {
-        lock(&self.remote).get(&id).map(|(inbox, _)| inbox.clone())
+        lock(&self.remote).get(&id).cloned()
     }
 }

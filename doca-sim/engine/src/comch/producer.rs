@@ -16,7 +16,6 @@ use crate::fabric::process::{self, Process};
 use crate::fabric::region::{self, Piece, Refusal};
 use crate::fault;
 use crate::log;
-use crate::mmap::Backing;
 use crate::pieces;
 use crate::profile;
 use crate::strict;
@@ -200,17 +199,6 @@ impl Producer {
         }
     }
 
-    /// Where a buffer's data are, in which process.
-    fn source(&self, buf: &Buf) -> Res<(Arc<Process>, Piece)> {
-        let (addr, len) = (buf.data() as u64, buf.data_len() as u64);
-        match buf.mmap().backing() {
-            Backing::Local(region) => Ok((process::local()?.clone(), Piece { addr, len, region })),
-            Backing::Remote(origin) => {
-                Ok((process::attach(origin.process)?, Piece { addr, len, region: origin.region }))
-            }
-        }
-    }
-
     fn execute(&self, task: &Task) -> Res {
         let head = task.buffer(&task.fields.src);
         let immediate = task.fields.second.get() as usize;
@@ -274,15 +262,15 @@ impl Producer {
     fn copy(&self, head: Option<&Buf>, claim: &Claim<'_>, to: &Process) -> Result<(), Refusal> {
         let mut targets = claim.pieces().filter(|piece| piece.len > 0);
         let mut target: Option<Piece> = None;
-        for buf in pieces::chain(head).filter(|buf| buf.data_len() > 0) {
-            let (process, mut source) = self.source(buf).map_err(|_| Refusal::Fault)?;
+        let process = process::local().map_err(|_| Refusal::Fault)?;
+        for mut source in pieces::data(head) {
             while source.len > 0 {
                 let into = match target.filter(|piece| piece.len > 0) {
                     Some(piece) => piece,
                     None => targets.next().ok_or(Refusal::Bounds)?,
                 };
                 let step = source.len.min(into.len);
-                let from_pin = region::pin(&process, Piece { len: step, ..source }, 0)?;
+                let from_pin = region::pin(process, Piece { len: step, ..source }, 0)?;
                 let into_pin = region::pin(to, Piece { len: step, ..into }, PCI_READ_WRITE)?;
                 from_pin.copy_to(0, &into_pin, 0, step as usize)?;
                 fault::point();
@@ -301,13 +289,14 @@ impl Producer {
     }
 }
 
-/// Real producers are seen to send from within a callback of their control path: its progress is not needed.
+/// Real producers are seen to send from within a callback of their control path, and real consumers to receive while nobody
+/// progresses theirs: neither is needed.
 fn credit() -> Credit {
     let profile = profile::get();
-    match (profile.comch_credits_at_once, profile.comch_credits_both_sides) {
-        (true, _) => Credit::Posted,
+    match (profile.comch_credits_consumer_side, profile.comch_credits_both_sides) {
         (_, true) => Credit::Heard,
-        _ => Credit::Advertised,
+        (true, _) => Credit::Advertised,
+        _ => Credit::Posted,
     }
 }
 

@@ -393,6 +393,8 @@ impl Running {
                     // SAFETY: the program's own function, with what its type promises.
                     unsafe { callbacks[usize::from(!come)](from, &*connection, id) };
                 }
+                connection.news.update(|news| news - 1);
+                context::set_bit(self.view.active(), connection.id.index);
             }
             Event::Fall => endpoint.ctx().fall(endpoint),
         }

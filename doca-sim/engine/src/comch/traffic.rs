@@ -55,6 +55,8 @@ impl Running {
             done(Code::CONNECTION_RESET);
             return Ok(());
         }
+        // What was said of consumers before this message reaches the peer before it: programs count on that order.
+        self.pass_notes(&connection, half);
         let mut waiting = connection.waiting.borrow_mut();
         if waiting.is_empty() && half.peer().is_alive_now() && channel.push(MESSAGE, bytes, len, true) {
             drop(waiting);
@@ -118,15 +120,20 @@ impl Running {
             }
             let Some(connection) = self.at(link) else { continue };
             let Ok(half) = connection.half() else { continue };
-            let mut told = false;
-            while let Some(note) = half.take_note() {
-                connection.waiting.borrow_mut().push_back(Waiting::Note(note));
-                told = true;
-            }
-            if told && connection.state() == ConnState::Up {
-                self.send_waiting(&connection);
-            }
+            self.pass_notes(&connection, &half);
             half.exchange_credits();
+        }
+    }
+
+    /// What the consumers of a connection want told.
+    fn pass_notes(&self, connection: &Rc<Connection>, half: &Half) {
+        let mut told = false;
+        while let Some(note) = half.take_note() {
+            connection.waiting.borrow_mut().push_back(Waiting::Note(note));
+            told = true;
+        }
+        if told && connection.state() == ConnState::Up {
+            self.send_waiting(connection);
         }
     }
 
@@ -179,7 +186,7 @@ impl Running {
                 self.tell(Event::Connected(connection.clone(), true));
                 return false;
             }
-            (ConnState::Up, _) if !connection.announced.get() => return false,
+            (ConnState::Up, _) if !connection.announced.get() || connection.news.get() > 0 => return false,
             (ConnState::Up, _) => {}
         }
         self.send_waiting(connection);
@@ -201,10 +208,10 @@ impl Running {
                     }
                     match noted {
                         None => log::debug!("a note that makes no sense"),
-                        Some(false) => {}
-                        // The program hears of it before it gets what came later.
-                        Some(true) => {
-                            context::set_bit(self.view().active(), connection.id.index);
+                        Some(None) => {}
+                        Some(Some((id, come))) => {
+                            connection.news.update(|news| news + 1);
+                            self.tell(Event::Consumer(connection.clone(), id, come));
                             return false;
                         }
                     }
@@ -253,8 +260,13 @@ impl Running {
         }
     }
 
-    /// Whether the program is to hear of it; `None` for nonsense.
-    fn read_note(&self, connection: &Rc<Connection>, half: &Arc<Half>, found: Incoming) -> Option<bool> {
+    /// What the program is to hear of: a consumer that has come or gone. `None` for nonsense.
+    fn read_note(
+        &self,
+        connection: &Rc<Connection>,
+        half: &Arc<Half>,
+        found: Incoming,
+    ) -> Option<Option<(u32, bool)>> {
         let mut words = [0u64; 3];
         if found.kind != NOTE || found.len as usize != size_of_val(&words) {
             return None;
@@ -274,22 +286,16 @@ impl Running {
                         half.add_remote(id, inbox);
                         connection.waiting.borrow_mut().push_back(Waiting::Note(Note::Known(id)));
                         self.send_waiting(connection);
+                        return Some(Some((id, true)));
                     }
                     // It has stopped, or died, meanwhile.
                     Err(code) => log::debug!("consumer {id} of the peer cannot be reached: {code:?}"),
                 }
             }
             Note::Known(id) => half.known(id),
-            Note::Up(id) if half.announce_remote(id) => {
-                self.tell(Event::Consumer(connection.clone(), id, true));
-                return Some(true);
-            }
-            Note::Down(id) if half.remove_remote(id) => {
-                self.tell(Event::Consumer(connection.clone(), id, false));
-                return Some(true);
-            }
-            Note::Up(_) | Note::Down(_) => {}
+            Note::Down(id) if half.remove_remote(id) => return Some(Some((id, false))),
+            Note::Down(_) => {}
         }
-        Some(false)
+        Some(None)
     }
 }

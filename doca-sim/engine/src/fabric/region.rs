@@ -3,8 +3,12 @@
 //! A copy pins the region first: it takes a hazard slot in the adapter of the process that owns the memory, looks
 //! whether the region is still registered, and only then touches memory. Unregistering withdraws the region and
 //! waits until no hazard names it, so memory is never written after its owner took it back.
+//!
+//! A region can stand for one of another process: memory that came over PCI is registered here as such a *forward*, so
+//! that peers of this process reach it as they reach this process's own.
 
 use super::ProcId;
+use super::descriptor::ProcessRef;
 use super::process::{self, MAX_HAZARDS, MAX_REGIONS, Process};
 use super::shm::{Shared, cannot_shrink};
 use crate::code::{Code, Res};
@@ -28,6 +32,9 @@ pub struct RegionId {
 }
 
 impl RegionId {
+    /// No region: generations begin with 1.
+    pub const NONE: RegionId = RegionId { index: u32::MAX, generation: 0 };
+
     /// As one number for shared memory.
     pub fn bits(self) -> u64 {
         u64::from(self.index) << 32 | u64::from(self.generation)
@@ -46,13 +53,47 @@ pub(super) struct Slot {
     state: AtomicU64,
     addr: AtomicU64,
     len: AtomicU64,
+    /// `DOCA_ACCESS_FLAG_*`, and [`FORWARD`].
     access: AtomicU64,
-    /// Descriptor of the sealed memfd that the range is a mapping of, plus one; zero for other memory.
-    file: AtomicU64,
-    file_offset: AtomicU64,
-    file_inode: AtomicU64,
-    _reserved: AtomicU64,
+    /// Of memory: the descriptor of the sealed memfd that the range is a mapping of, plus one (zero for other memory), the
+    /// offset there and the inode. Of a forward: see [`Slot::set_forward`].
+    rest: [AtomicU64; 4],
 }
+
+/// Set in `Slot::access` of a region that stands for one of another process.
+const FORWARD: u64 = 1 << 63;
+
+impl Slot {
+    fn is_registered(&self, id: RegionId) -> bool {
+        self.state.load(SeqCst) == u64::from(id.generation) << 1 | 1
+    }
+
+    fn set_file(&self, file: Option<&BackingFile>) {
+        let words = file.map_or([0; 3], |file| [file.fd as u64 + 1, file.offset, file.inode]);
+        for (word, value) in self.rest.iter().zip(words) {
+            word.store(value, SeqCst);
+        }
+    }
+
+    fn file(&self) -> Option<BackingFile> {
+        let [fd, offset, inode, _] = self.rest.each_ref().map(|word| word.load(SeqCst));
+        Some(BackingFile { fd: i32::try_from(fd.checked_sub(1)?).ok()?, offset, inode })
+    }
+
+    fn set_forward(&self, owner: ProcessRef, region: RegionId) {
+        let name = u64::from(owner.pid) | u64::from(owner.salt) << 32;
+        for (word, value) in self.rest.iter().zip([name, owner.token[0], owner.token[1], region.bits()]) {
+            word.store(value, SeqCst);
+        }
+    }
+
+    fn forward(&self) -> (ProcessRef, RegionId) {
+        let [name, first, second, region] = self.rest.each_ref().map(|word| word.load(SeqCst));
+        let owner = ProcessRef { pid: name as u32, salt: (name >> 32) as u16, token: [first, second] };
+        (owner, RegionId::from_bits(region))
+    }
+}
+
 // SAFETY: atomic integers only.
 unsafe impl Shared for Slot {}
 
@@ -87,6 +128,16 @@ static TABLE: Mutex<Table> = Mutex::new(Table { next: 0, free: Vec::new() });
 
 /// Makes `[addr, addr + len)` of this process reachable for RDMA, with `DOCA_ACCESS_FLAG_*` rights.
 pub fn register(addr: usize, len: usize, access: u32) -> Res<RegionId> {
+    let backing = backing_file(addr, len);
+    enter([addr as u64, len as u64, access.into()], |slot| slot.set_file(backing.as_ref()))
+}
+
+/// Makes memory of another process reachable through this one: the region that it is there, and its range and rights.
+pub fn forward(owner: ProcessRef, region: RegionId, (addr, len): (u64, u64), access: u32) -> Res<RegionId> {
+    enter([addr, len, u64::from(access) | FORWARD], |slot| slot.set_forward(owner, region))
+}
+
+fn enter([addr, len, access]: [u64; 3], fill: impl FnOnce(&Slot)) -> Res<RegionId> {
     let process = process::local()?;
     let mut table = lock(&TABLE);
     let id = match table.free.pop() {
@@ -98,13 +149,10 @@ pub fn register(addr: usize, len: usize, access: u32) -> Res<RegionId> {
         None => return Err(Code::NO_MEMORY),
     };
     let slot = &process.regions()[id.index as usize];
-    let backing = backing_file(addr, len);
-    slot.addr.store(addr as u64, SeqCst);
-    slot.len.store(len as u64, SeqCst);
-    slot.access.store(access.into(), SeqCst);
-    slot.file.store(backing.as_ref().map_or(0, |b| b.fd as u64 + 1), SeqCst);
-    slot.file_offset.store(backing.as_ref().map_or(0, |b| b.offset), SeqCst);
-    slot.file_inode.store(backing.as_ref().map_or(0, |b| b.inode), SeqCst);
+    slot.addr.store(addr, SeqCst);
+    slot.len.store(len, SeqCst);
+    slot.access.store(access, SeqCst);
+    fill(slot);
     slot.state.store(u64::from(id.generation) << 1 | 1, SeqCst);
     Ok(id)
 }
@@ -171,8 +219,10 @@ pub struct Piece {
 
 /// A piece that may be touched until the pin is dropped.
 pub struct Pin<'a> {
-    process: &'a Process,
-    hazard: &'a Hazard,
+    /// Names the region in the table of the process that owns the memory.
+    hold: Hold<'a>,
+    /// The same for the forward that led there.
+    _through: Option<Hold<'a>>,
     place: Place,
     /// Whether every accessor maps the same pages, so that CPU atomics are atomic for all of them.
     pub coherent: bool,
@@ -186,50 +236,96 @@ enum Place {
     There(u64),
 }
 
-impl Drop for Pin<'_> {
+/// A hazard slot, taken in a process's table until this is dropped.
+struct Hold<'a> {
+    process: Owner<'a>,
+    hazard: usize,
+}
+
+/// The process whose table it is.
+enum Owner<'a> {
+    Known(&'a Process),
+    Found(Arc<Process>),
+}
+
+impl Hold<'_> {
+    fn process(&self) -> &Process {
+        match &self.process {
+            Owner::Known(process) => process,
+            Owner::Found(process) => process,
+        }
+    }
+}
+
+impl Drop for Hold<'_> {
     fn drop(&mut self) {
-        self.hazard.release();
+        self.process().hazards()[self.hazard].release();
     }
 }
 
 /// Pins a piece of a process's memory for an access that needs the rights in `access`.
 pub fn pin(process: &Process, piece: Piece, access: u32) -> Result<Pin<'_>, Refusal> {
-    let me = process::local().map_err(|_| Refusal::Fault)?.id().bits();
     let slot = process.regions().get(piece.region.index as usize).ok_or(Refusal::Gone)?;
-    let hazard = take_hazard(process, me, piece.region);
+    let hold = take_hazard(Owner::Known(process), piece.region)?;
     fault::point();
-    let mut pin = Pin { process, hazard, place: Place::Here(0), coherent: false, _mapped: None };
-    if slot.state.load(SeqCst) != u64::from(piece.region.generation) << 1 | 1 {
+    // The owner may write here at any moment: what is read once is checked and used.
+    let (offset, forward) = check(slot, piece, access)?;
+    if !forward {
+        return Ok(reach(hold, slot, piece, offset));
+    }
+    let (owner, region) = slot.forward();
+    let owner = process::attach(owner).map_err(|_| Refusal::Gone)?;
+    let target = Piece { region, ..piece };
+    let inner = take_hazard(Owner::Found(owner.clone()), region)?;
+    let slot = owner.regions().get(region.index as usize).ok_or(Refusal::Gone)?;
+    // The rights are those that the forward was given. It does not lead to another one.
+    match check(slot, target, 0)? {
+        (offset, false) => Ok(Pin { _through: Some(hold), ..reach(inner, slot, target, offset) }),
+        (_, true) => Err(Refusal::Gone),
+    }
+}
+
+/// Whether the piece is inside a registered region with these rights: its offset, and whether the region is a forward.
+fn check(slot: &Slot, piece: Piece, access: u32) -> Result<(u64, bool), Refusal> {
+    if !slot.is_registered(piece.region) {
         return Err(Refusal::Gone);
     }
-    // The owner may write here at any moment: what is read once is checked and used.
     let (addr, len) = (slot.addr.load(SeqCst), slot.len.load(SeqCst));
     let offset = piece.addr.checked_sub(addr).ok_or(Refusal::Bounds)?;
     if offset.checked_add(piece.len).is_none_or(|end| end > len) {
         return Err(Refusal::Bounds);
     }
-    let granted = slot.access.load(SeqCst) as u32;
-    if access & !granted != 0 {
-        return Err(Refusal::Access(access & !granted));
+    let granted = slot.access.load(SeqCst);
+    match access & !(granted as u32) {
+        0 => Ok((offset, granted & FORWARD != 0)),
+        missing => Err(Refusal::Access(missing)),
     }
-    let file = slot.file.load(SeqCst);
-    pin.coherent = file != 0;
-    pin.place = if process.is_local() {
-        Place::Here(piece.addr as usize)
-    } else if file != 0
-        && let Some(mapped) = process.memory().map(process, piece.region, slot)
-        && let Some(at) = mapped.at(offset, piece.len)
-    {
-        pin._mapped = Some(mapped);
-        Place::Here(at)
-    } else {
-        pin.coherent = false;
-        Place::There(piece.addr)
-    };
-    Ok(pin)
 }
 
-fn take_hazard(process: &Process, me: u64, region: RegionId) -> &Hazard {
+/// Where this process finds a piece that has been checked.
+fn reach<'a>(hold: Hold<'a>, slot: &Slot, piece: Piece, offset: u64) -> Pin<'a> {
+    let process = hold.process();
+    let mut pin = (Place::There(piece.addr), false, None);
+    if process.is_local() {
+        pin = (Place::Here(piece.addr as usize), slot.file().is_some(), None);
+    } else if let Some(file) = slot.file()
+        && let Some(mapped) = process.memory().map(process, piece.region, (file, slot.len.load(SeqCst)))
+        && let Some(at) = mapped.at(offset, piece.len)
+    {
+        pin = (Place::Here(at), true, Some(mapped));
+    }
+    let (place, coherent, _mapped) = pin;
+    Pin { hold, _through: None, place, coherent, _mapped }
+}
+
+fn take_hazard(process: Owner<'_>, region: RegionId) -> Result<Hold<'_>, Refusal> {
+    let me = process::local().map_err(|_| Refusal::Fault)?.id().bits();
+    let mut hold = Hold { process, hazard: 0 };
+    hold.hazard = claim_hazard(hold.process(), me, region);
+    Ok(hold)
+}
+
+fn claim_hazard(process: &Process, me: u64, region: RegionId) -> usize {
     let mut tries = 0u32;
     loop {
         for (index, hazard) in process.hazards().iter().enumerate() {
@@ -238,7 +334,7 @@ fn take_hazard(process: &Process, me: u64, region: RegionId) -> &Hazard {
                     process.header().hazards_used.fetch_max(index as u32 + 1, SeqCst);
                 }
                 hazard.region.store(region.bits(), SeqCst);
-                return hazard;
+                return index;
             }
         }
         // All slots taken: some holders may be dead.
@@ -294,10 +390,10 @@ impl Pin<'_> {
                 Ok(())
             }
             (Place::Here(from), Place::There(into)) => {
-                to.process.memory().transfer(from + offset as usize, into + to_offset, len, Way::Out)
+                to.hold.process().memory().transfer(from + offset as usize, into + to_offset, len, Way::Out)
             }
             (Place::There(from), Place::Here(into)) => {
-                self.process.memory().transfer(into + to_offset as usize, from + offset, len, Way::In)
+                self.hold.process().memory().transfer(into + to_offset as usize, from + offset, len, Way::In)
             }
             (Place::There(from), Place::There(into)) => {
                 let mut done = 0;
@@ -305,12 +401,18 @@ impl Pin<'_> {
                 while done < len {
                     let step = bounce.len().min(len - done);
                     let chunk = &mut bounce[..step];
-                    self.process
+                    self.hold
+                        .process()
                         .memory()
                         .read(from + offset + done as u64, chunk)
                         .map_err(|_| Refusal::Fault)?;
                     let here = chunk.as_ptr() as usize;
-                    to.process.memory().transfer(here, into + to_offset + done as u64, step, Way::Out)?;
+                    to.hold.process().memory().transfer(
+                        here,
+                        into + to_offset + done as u64,
+                        step,
+                        Way::Out,
+                    )?;
                     done += step;
                 }
                 Ok(())
@@ -329,7 +431,7 @@ impl Pin<'_> {
             let cell = unsafe { &*(at as *const AtomicU64) };
             return Ok(cell.fetch_update(SeqCst, SeqCst, &change).unwrap_or_else(|before| before));
         }
-        let _serial = self.process.lock_atomics();
+        let _serial = self.hold.process().lock_atomics();
         match self.place {
             Place::Here(at) => {
                 // SAFETY: pinned and aligned; RDMA atomics to this memory are serialized by the adapter's lock.
@@ -342,11 +444,11 @@ impl Pin<'_> {
             }
             Place::There(at) => {
                 let mut bytes = [0u8; 8];
-                self.process.memory().read(at, &mut bytes).map_err(|_| Refusal::Fault)?;
+                self.hold.process().memory().read(at, &mut bytes).map_err(|_| Refusal::Fault)?;
                 let before = u64::from_ne_bytes(bytes);
                 if let Some(after) = change(before) {
                     let bytes = after.to_ne_bytes();
-                    self.process.memory().transfer(bytes.as_ptr() as usize, at, 8, Way::Out)?;
+                    self.hold.process().memory().transfer(bytes.as_ptr() as usize, at, 8, Way::Out)?;
                 }
                 Ok(before)
             }
@@ -362,7 +464,9 @@ impl Pin<'_> {
                 unsafe { libc::memmove(at as *mut libc::c_void, bytes.as_ptr().cast(), 8) };
                 Ok(())
             }
-            Place::There(at) => self.process.memory().transfer(bytes.as_ptr() as usize, at, 8, Way::Out),
+            Place::There(at) => {
+                self.hold.process().memory().transfer(bytes.as_ptr() as usize, at, 8, Way::Out)
+            }
         }
     }
 }
@@ -458,19 +562,18 @@ impl Memory {
     }
 
     /// Maps a shared region of the other process, or finds the mapping.
-    fn map(&self, process: &Process, id: RegionId, slot: &Slot) -> Option<Arc<Mapped>> {
+    fn map(&self, process: &Process, id: RegionId, (file, len): (BackingFile, u64)) -> Option<Arc<Mapped>> {
         let Memory::Other { mapped, .. } = self else { return None };
         let mut mapped = lock(mapped);
         if let Some(known) = mapped.get(&id) {
             return Some(known.clone());
         }
-        let fd = slot.file.load(SeqCst).checked_sub(1)?;
-        let (offset, len) = (slot.file_offset.load(SeqCst), slot.len.load(SeqCst));
+        let BackingFile { fd, offset, inode } = file;
         let path = format!("/proc/{}/fd/{fd}", process.reference().pid);
         let file = OpenOptions::new().read(true).write(true).open(path).ok()?;
         let meta = file.metadata().ok()?;
         let fits = offset.checked_add(len).is_some_and(|end| end <= meta.len());
-        if !cannot_shrink(file.as_raw_fd()) || !fits || meta.ino() != slot.file_inode.load(SeqCst) {
+        if !cannot_shrink(file.as_raw_fd()) || !fits || meta.ino() != inode {
             return None;
         }
         let skip = offset % 4096;
@@ -492,9 +595,7 @@ impl Memory {
         let start = NonNull::new((base as usize + skip as usize) as *mut u8)?;
         let entry = Arc::new(Mapped { base: start, len, mapping: (base as usize, length) });
         let regions = process.regions();
-        mapped.retain(|id, _| {
-            regions[id.index as usize].state.load(SeqCst) == u64::from(id.generation) << 1 | 1
-        });
+        mapped.retain(|id, _| regions[id.index as usize].is_registered(*id));
         mapped.insert(id, entry.clone());
         Some(entry)
     }

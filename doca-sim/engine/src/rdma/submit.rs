@@ -16,8 +16,9 @@ use super::running::Running;
 use crate::access::LOCAL_READ_WRITE;
 use crate::buf::Buf;
 use crate::code::{Code, Res};
+use crate::fabric::descriptor::ProcessRef;
 use crate::fabric::queue::{self, Operation, Post};
-use crate::fabric::region::Piece;
+use crate::fabric::region::{Piece, RegionId};
 use crate::fault;
 use crate::log;
 use crate::mmap::Backing;
@@ -85,7 +86,7 @@ fn send_side(rdma: &Rdma, running: &Running, task: &Task, kind: RdmaTask, flush:
                 if kind == RdmaTask::Write { Operation::Write } else { Operation::WriteImmediate };
             let mut post = Post::message(operation, length, fields.immediate.get());
             if length > 0 {
-                post.remote = remote(rdma, dst, length)?;
+                post.remote = remote(rdma, dst, length)?.seen_over(connection);
             }
             (post, Local::Data(src))
         }
@@ -94,7 +95,7 @@ fn send_side(rdma: &Rdma, running: &Running, task: &Task, kind: RdmaTask, flush:
             let length = src.map_or(0, |buf| buf.data_len() as u64);
             let mut post = Post::message(Operation::Read, length, 0);
             if length > 0 {
-                post.remote = remote(rdma, src, length)?;
+                post.remote = remote(rdma, src, length)?.seen_over(connection);
             }
             if length > rooms(dst).map(|piece| piece.len).sum() {
                 log::error!("read of {length} bytes into a destination with less room");
@@ -111,7 +112,7 @@ fn send_side(rdma: &Rdma, running: &Running, task: &Task, kind: RdmaTask, flush:
             let operation =
                 if kind == RdmaTask::AtomicCmpSwp { Operation::CompareSwap } else { Operation::FetchAdd };
             let mut post = Post::message(operation, 8, 0);
-            post.remote = remote(rdma, Some(src.ok_or(Code::INVALID_VALUE)?), 8)?;
+            post.remote = remote(rdma, Some(src.ok_or(Code::INVALID_VALUE)?), 8)?.seen_over(connection);
             (post.first, post.second) = (fields.first.get(), fields.second.get());
             (post, Local::Room(dst))
         }
@@ -122,7 +123,7 @@ fn send_side(rdma: &Rdma, running: &Running, task: &Task, kind: RdmaTask, flush:
                 return Err(Code::INVALID_VALUE);
             }
             let mut post = Post::message(Operation::Read, 8, 0);
-            post.remote = event(rdma, task)?;
+            post.remote = event(rdma, task)?.seen_over(connection);
             (post, Local::Room(dst))
         }
         RdmaTask::RemoteNetSyncEventNotifySet => {
@@ -132,7 +133,7 @@ fn send_side(rdma: &Rdma, running: &Running, task: &Task, kind: RdmaTask, flush:
                 return Err(Code::INVALID_VALUE);
             }
             let mut post = Post::message(Operation::Write, 8, 0);
-            post.remote = event(rdma, task)?;
+            post.remote = event(rdma, task)?.seen_over(connection);
             (post, Local::Data(src))
         }
         RdmaTask::RemoteNetSyncEventNotifyAdd => {
@@ -142,7 +143,7 @@ fn send_side(rdma: &Rdma, running: &Running, task: &Task, kind: RdmaTask, flush:
                 return Err(Code::INVALID_VALUE);
             }
             let mut post = Post::message(Operation::FetchAdd, 8, 0);
-            post.remote = event(rdma, task)?;
+            post.remote = event(rdma, task)?.seen_over(connection);
             post.first = fields.first.get();
             (post, Local::Room(dst))
         }
@@ -214,8 +215,24 @@ fn check_local(rdma: &Rdma, head: Option<&Buf>, limit: u32, access: u32) -> Res 
     Ok(())
 }
 
+/// Memory of a peer, and whose it is.
+struct Remote {
+    owner: ProcessRef,
+    piece: Piece,
+}
+
+impl Remote {
+    /// A key means nothing to another process than the one that made it: over a connection to that, it leads nowhere.
+    fn seen_over(self, connection: &Connection) -> Piece {
+        match connection.far() {
+            Some(far) if far.process != self.owner => Piece { region: RegionId::NONE, ..self.piece },
+            _ => self.piece,
+        }
+    }
+}
+
 /// Remote memory: the head's data address in an imported mmap.
-fn remote(rdma: &Rdma, head: Option<&Buf>, len: u64) -> Res<Piece> {
+fn remote(rdma: &Rdma, head: Option<&Buf>, len: u64) -> Res<Remote> {
     let buf = head.ok_or(Code::INVALID_VALUE)?;
     let mmap = buf.mmap();
     let Backing::Remote(descriptor) = mmap.backing() else {
@@ -226,11 +243,14 @@ fn remote(rdma: &Rdma, head: Option<&Buf>, len: u64) -> Res<Piece> {
         log::error!("the remote mmap was imported for another device");
         return Err(Code::INVALID_VALUE);
     }
-    Ok(Piece { addr: buf.data() as u64, len, region: descriptor.region })
+    Ok(Remote {
+        owner: descriptor.process,
+        piece: Piece { addr: buf.data() as u64, len, region: descriptor.region },
+    })
 }
 
 /// The value of the task's sync event.
-fn event(rdma: &Rdma, task: &Task) -> Res<Piece> {
+fn event(rdma: &Rdma, task: &Task) -> Res<Remote> {
     // SAFETY: set from a `struct doca_sync_event_remote_net *` that the program keeps until the task is done.
     let event = unsafe { (task.fields.pointer.get() as *const RemoteNet).as_ref() };
     let event = event.ok_or(Code::INVALID_VALUE)?;
@@ -238,7 +258,7 @@ fn event(rdma: &Rdma, task: &Task) -> Res<Piece> {
         log::error!("the sync event was imported for another device");
         return Err(Code::INVALID_VALUE);
     }
-    Ok(event.piece())
+    Ok(Remote { owner: event.owner(), piece: event.piece() })
 }
 
 /// After success: what was written locally becomes data of the buffers.

@@ -14,7 +14,7 @@ use crate::code::{Code, Res};
 use crate::ctx::{Ctx, CtxState};
 use crate::dev::Dev;
 use crate::entry::{Object, Tag};
-use crate::fabric::descriptor::{EventDescriptor, Reach};
+use crate::fabric::descriptor::{EventDescriptor, ProcessRef, Reach};
 use crate::fabric::process::{self, Process};
 use crate::fabric::region::{self, Piece};
 use crate::fabric::shm::Segment;
@@ -422,6 +422,11 @@ impl RemoteNet {
     /// The value's place at the exporter.
     pub fn piece(&self) -> Piece {
         self.descriptor.piece()
+    }
+
+    /// The exporter.
+    pub fn owner(&self) -> ProcessRef {
+        self.descriptor.process
     }
 
     /// Whether it was imported for this device.
