@@ -281,6 +281,45 @@ fn what_cannot_work_is_refused_before_doca_is_asked() {
     assert_eq!(refused(peers.reads.submit(on, &range, take(16)), 16), Some(Refusal::Stale));
 }
 
+/// A device that may only read our memory sends from it. What would fill it is refused here, with the row of the matrix.
+#[test]
+fn read_only_memory_is_sent_from_and_never_filled() {
+    let peers = Peers::new(ALL);
+    let (memory, remote) = peers.window(ALL);
+    let (event, remote_event) = peers.event();
+    let (range, cell) = (remote.range(0, 8).unwrap(), remote.cell(0).unwrap());
+    let ours = Memory::zeroed(4096).unwrap().read_only(&peers.device).unwrap();
+    let on = &peers.connection;
+    let take = || {
+        let mut buffer = ours.take(8).unwrap();
+        buffer.copy_from_slice(&7u64.to_ne_bytes());
+        buffer
+    };
+    peers.writes.submit(on, take(), &range).unwrap().wait_for(LIMIT).unwrap();
+    assert_eq!(memory.cell(0).unwrap().load(), 7);
+    peers.sets.submit(on, &remote_event, take()).unwrap().wait_for(LIMIT).unwrap();
+    assert_eq!(event.get().unwrap(), 7);
+    let mut receive = peers.receives.submit(peers.local.take(8).unwrap()).unwrap();
+    peers.imms.submit(on, take(), 1).unwrap().wait_for(LIMIT).unwrap();
+    assert_eq!(receive.wait_for(LIMIT).unwrap().buffer[..], 7u64.to_ne_bytes());
+
+    for (task, failed) in [
+        ("receive", peers.receives.submit(take()).map(drop).unwrap_err()),
+        ("read", peers.reads.submit(on, &range, take()).map(drop).unwrap_err()),
+        ("atomic_cmp_swp", peers.swaps.submit(on, &cell, take(), 0, 1).map(drop).unwrap_err()),
+        ("atomic_fetch_add", peers.adds.submit(on, &cell, take(), 1).map(drop).unwrap_err()),
+        ("remote_net_sync_event_get", peers.gets.submit(on, &remote_event, take()).map(drop).unwrap_err()),
+        (
+            "remote_net_sync_event_notify_add",
+            peers.event_adds.submit(on, &remote_event, take(), 1).map(drop).unwrap_err(),
+        ),
+    ] {
+        assert_eq!((failed.error.refusal(), failed.value.len()), (Some(Refusal::Permissions), 8), "{task}");
+        let row = doca::access::requirement(task).unwrap().to_string();
+        assert!(failed.to_string().contains(&row), "{failed}");
+    }
+}
+
 /// What must be allowed twice, on memory and context, and how a task goes that needs it.
 type Attempt = fn(&Peers, &RemoteMemory) -> Result<(), Error>;
 

@@ -65,6 +65,17 @@ impl Memory {
         self.register(device, Access::LOCAL_READ_WRITE).map(|region| PrivateMemory { region })
     }
 
+    /// Registers the memory for reading alone: `doca_mmap_start` with LOCAL_READ_ONLY. Messages can be sent from it and
+    /// written to peers. Tasks that would fill it are refused: [`Refusal::Permissions`].
+    ///
+    /// # Errors
+    ///
+    /// As for [`private`](Memory::private).
+    #[doc(alias = "doca_mmap_set_permissions")]
+    pub fn read_only(self, device: &Device) -> std::result::Result<PrivateMemory, Failed<Memory>> {
+        self.register(device, Access::empty()).map(|region| PrivateMemory { region })
+    }
+
     /// Registers the memory so that others can reach it, as `access` says: at least one `RDMA_*` or `PCI_*` flag.
     /// Local devices may read and write it too.
     ///

@@ -40,6 +40,7 @@ use crate::task::remote::{ready_for_word, ready_to_read, ready_to_write};
 use crate::task::{
     Arrival, CompareSwapTask, EventAddTask, EventGetTask, EventSetTask, FetchAddTask, ReadTask, ReceiveTask,
     SUBMIT, SendImmTask, SendTask, Task, WriteImmTask, WriteTask, error_of, ready_to_receive, ready_to_send,
+    refused_for,
 };
 use doca_common::buffer::{Destination, Load, NamedBuf, Payload, Source};
 use doca_common::engine::Core;
@@ -403,7 +404,7 @@ macro_rules! edits {
             ///
             /// As for preparing. The task cannot be submitted then until another change was accepted.
             pub fn edit<R>(&mut self, change: impl FnOnce(&mut P) -> R) -> Result<R> {
-                self.held.edit::<$kind, R>(change, |$run, $payload, $target| $ready)
+                self.held.edit::<$kind, R>(change, |$run, $payload, $target| $ready).map_err(refused_for::<$kind>)
             }
         }
     )*};

@@ -238,8 +238,7 @@ fn other_device(call: &'static str) -> Error {
 
 #[cold]
 fn not_writable(call: &'static str) -> Error {
-    let text = "the local memory lacks LOCAL_READ_WRITE (first column of the permission matrix)";
-    Error::refused(call, Refusal::Permissions).with(text)
+    Error::refused(call, Refusal::Permissions)
 }
 
 #[cold]

@@ -438,6 +438,17 @@ fn failure<T: Task, P: Payload>(code: Code, mut payload: Option<P>) -> Failed<Op
     Failed::new(error_of::<T>(code), payload)
 }
 
+/// A refusal on this side. If it is about permissions, what lacks which, and the row of the matrix.
+#[cold]
+pub(crate) fn refused_for<T: Task>(error: Error) -> Error {
+    match T::requirement() {
+        Some(row) if error.refusal() == Some(Refusal::Permissions) => {
+            error.with(format!("the local memory lacks LOCAL_READ_WRITE; needs for {row}"))
+        }
+        _ => error,
+    }
+}
+
 #[cold]
 pub(crate) fn error_of<T: Task>(code: Code) -> Error {
     let error = Error::doca(T::NAME, code);

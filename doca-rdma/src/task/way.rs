@@ -1,6 +1,6 @@
 //! Two ways to use a task: once, or again and again.
 
-use super::{Pending, Queue, SUBMIT, Task};
+use super::{Pending, Queue, SUBMIT, Task, refused_for};
 use crate::connection::{Connection, Open};
 use crate::prepared::{Held, Prepared};
 use crate::raw::prepared::Seat;
@@ -44,7 +44,7 @@ impl Way for Once {
     ) -> std::result::Result<Pending<T, P>, Failed<P>> {
         let buffer = match ready(&mut payload) {
             Ok(buffer) => buffer,
-            Err(error) => return Err(Failed::new(error, payload)),
+            Err(error) => return Err(Failed::new(refused_for::<T>(error), payload)),
         };
         let Some(place) = queue.run.slab().vacant(T::POOL) else {
             return Err(Failed::new(full(), payload));
@@ -74,7 +74,7 @@ impl Way for Again {
     ) -> std::result::Result<Prepared<T, P>, Failed<P>> {
         let buffer = match ready(&mut payload) {
             Ok(buffer) => buffer,
-            Err(error) => return Err(Failed::new(error, payload)),
+            Err(error) => return Err(Failed::new(refused_for::<T>(error), payload)),
         };
         let (Some(core), Some(seat)) = (queue.run.core(), Seat::vacant(&queue.run, T::POOL)) else {
             return Err(Failed::new(full(), payload));

@@ -446,8 +446,12 @@ fn message(ends: &Ends<'_>, op: Operation, receiver: &ContextView, far: &Link, f
     Step::Done(mine)
 }
 
-/// Write with immediate: data as in a write, then a receive is consumed.
+/// Write with immediate: data as in a write, then a receive is consumed, which one that is refused leaves alone.
 fn write_immediate(ends: &Ends<'_>, receiver: &ContextView, far: &Link, far_id: LinkId) -> Step {
+    if let Err(outcome) = ask(ends, Operation::WriteImmediate, receiver) {
+        ends.break_far(far);
+        return Step::Done(outcome);
+    }
     let Some((slot, _, lap)) = receives::claim(receiver, ends.me, far_id.index, ends.taker) else {
         return Step::Wait(Wait::Receive);
     };
@@ -467,6 +471,27 @@ fn write_immediate(ends: &Ends<'_>, receiver: &ContextView, far: &Link, far_id: 
     Step::Done(outcome)
 }
 
+/// What the peer says to a transfer before a byte moves: the rights of its context, then those of its memory.
+fn ask(ends: &Ends<'_>, operation: Operation, receiver: &ContextView) -> Result<(), Outcome> {
+    let length = ends.entry.length.load(Relaxed);
+    if length == 0 {
+        return Ok(());
+    }
+    let needs = context_permits(ends, operation, receiver)?;
+    let pinned = region::pin(receiver.process(), remote_piece(ends.entry, length), needs).map(drop);
+    pinned.map_err(|refusal| remote_outcome(ends, receiver, operation, refusal))
+}
+
+/// The rights that an operation needs, if the peer's context has them.
+fn context_permits(ends: &Ends<'_>, operation: Operation, receiver: &ContextView) -> Result<u32, Outcome> {
+    let needs = operation.needs().unwrap_or(0);
+    if needs & !receiver.permissions() == 0 {
+        return Ok(needs);
+    }
+    refuse(ends, receiver, Holder::Context, operation, needs);
+    Err(Outcome::Refused)
+}
+
 /// Read and write: the rights of the peer's context, then those of the memory, then the bytes.
 fn one_sided(
     ends: &Ends<'_>,
@@ -478,11 +503,10 @@ fn one_sided(
     if length == 0 {
         return Outcome::Success;
     }
-    let needs = operation.needs().unwrap_or(0);
-    if needs & !receiver.permissions() != 0 {
-        refuse(ends, receiver, Holder::Context, operation, needs);
-        return Outcome::Refused;
-    }
+    let needs = match context_permits(ends, operation, receiver) {
+        Ok(needs) => needs,
+        Err(outcome) => return outcome,
+    };
     let local_needs = if operation == Operation::Read { LOCAL_READ_WRITE } else { 0 };
     let mut local =
         Stream::of(ends.sender.process(), ends.pieces, ends.entry.pieces.load(Relaxed), local_needs);
@@ -495,9 +519,8 @@ fn one_sided(
 }
 
 fn atomic(ends: &Ends<'_>, operation: Operation, receiver: &ContextView) -> Outcome {
-    if RDMA_ATOMIC & !receiver.permissions() != 0 {
-        refuse(ends, receiver, Holder::Context, operation, RDMA_ATOMIC);
-        return Outcome::Refused;
+    if let Err(outcome) = context_permits(ends, operation, receiver) {
+        return outcome;
     }
     let target = remote_piece(ends.entry, 8);
     if !target.addr.is_multiple_of(8) {
