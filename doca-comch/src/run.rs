@@ -269,7 +269,7 @@ impl Run {
                 Err(error) if matches!(error.code(), Some(Code::AGAIN | Code::IN_USE)) => {
                     self.table.borrow_mut().set_dirty();
                     if let Some(core) = self.core() {
-                        core.mark();
+                        core.look_again();
                     }
                 }
                 Err(error) => {

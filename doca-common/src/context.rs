@@ -176,7 +176,7 @@ impl Lifecycle {
         self.state.set(state);
         match (state, self.engine.get()) {
             (State::Idle, _) => self.stopping.set(false),
-            (State::Stopping, Some(core)) => core.watch_stopping(),
+            (State::Stopping, Some(core)) => core.look_again(),
             _ => {}
         }
     }
@@ -245,14 +245,14 @@ impl Lifecycle {
             return;
         }
         if self.state.get() == State::Stopping {
-            core.watch_stopping();
+            core.look_again();
             member.free_idle_tasks();
         }
         if self.wish.get() != Wish::Live
             && matches!(self.state.get(), State::Starting | State::Running)
             && !self.stopping.get()
             && (member.prepare_stop() || {
-                core.mark();
+                core.look_again();
                 false
             })
         {
@@ -264,7 +264,7 @@ impl Lifecycle {
                     self.refresh();
                 }
                 // NVIDIA's storage applications take these as "progress and try again".
-                Err(error) if matches!(error.code(), Some(Code::AGAIN | Code::IN_USE)) => core.mark(),
+                Err(error) if matches!(error.code(), Some(Code::AGAIN | Code::IN_USE)) => core.look_again(),
                 Err(error) => self.refused_to_stop(error),
             }
             if self.state.get() == State::Stopping {
@@ -281,7 +281,7 @@ impl Lifecycle {
             if member.may_destroy() {
                 self.destroy_now(member);
             } else {
-                core.mark();
+                core.look_again();
             }
         }
     }

@@ -48,7 +48,7 @@ pub const PATIENCE: Duration = Duration::from_secs(5);
 /// How long waiting polls before it sleeps on the descriptor: a message between two processes is often faster.
 const SPIN: Duration = Duration::from_micros(50);
 
-/// How long it sleeps between two looks while a context is starting.
+/// How long it sleeps between two looks while a context is starting, or is to be looked at again.
 const DOZE: Duration = Duration::from_millis(1);
 
 /// Steps of a busy engine between two looks at the clock.
@@ -363,8 +363,9 @@ impl Core {
         self.set(Flags::MARKED, true);
     }
 
-    /// Notes that a context is stopping, so it is looked after at each step.
-    pub(crate) fn watch_stopping(&self) {
+    /// Notes that a context is stopping, or waits for something that no engine may tell of: it is looked after at each
+    /// step. That alone is no progress, or whoever progresses until there is nothing to do would never sleep.
+    pub fn look_again(&self) {
         self.set(Flags::STOPPING, true);
     }
 
@@ -473,6 +474,7 @@ impl Core {
             return std::thread::sleep(DOZE.min(at_most));
         }
         match self.arm().and_then(|()| self.pe.descriptor()) {
+            Ok(fd) if self.has(Flags::STOPPING) => pe::sleep(fd, DOZE.min(at_most)),
             Ok(fd) => pe::sleep(fd, at_most),
             Err(_) => std::thread::sleep(SPIN.min(at_most)),
         }

@@ -11,6 +11,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <doca_comch.h>
+#include <doca_comch_consumer.h>
+#include <doca_comch_producer.h>
 #include <doca_dev.h>
 #include <doca_error.h>
 #include <doca_mmap.h>
@@ -280,6 +283,39 @@ static void show_rdma(const struct doca_devinfo *info)
 	show_gids(info);
 }
 
+static void show_comch(const struct doca_devinfo *info)
+{
+	static const struct verdict roles[] = {
+		{"server", doca_comch_cap_server_is_supported},
+		{"client", doca_comch_cap_client_is_supported},
+		{"consumer", doca_comch_consumer_cap_is_supported},
+		{"producer", doca_comch_producer_cap_is_supported},
+	};
+	static const struct number numbers[] = {
+		{"max_name_len", doca_comch_cap_get_max_name_len},
+		{"max_msg_size", doca_comch_cap_get_max_msg_size},
+		{"max_recv_queue_size", doca_comch_cap_get_max_recv_queue_size},
+		{"max_send_tasks", doca_comch_cap_get_max_send_tasks},
+		{"max_clients", doca_comch_cap_get_max_clients},
+		{"consumer_max_consumers", doca_comch_consumer_cap_get_max_consumers},
+		{"consumer_max_num_tasks", doca_comch_consumer_cap_get_max_num_tasks},
+		{"consumer_max_buf_size", doca_comch_consumer_cap_get_max_buf_size},
+		{"consumer_max_buf_list_len", doca_comch_consumer_cap_get_max_buf_list_len},
+		{"consumer_max_imm_data_len", doca_comch_consumer_cap_get_max_imm_data_len},
+		{"producer_max_producers", doca_comch_producer_cap_get_max_producers},
+		{"producer_max_num_tasks", doca_comch_producer_cap_get_max_num_tasks},
+		{"producer_max_buf_size", doca_comch_producer_cap_get_max_buf_size},
+		{"producer_max_buf_list_len", doca_comch_producer_cap_get_max_buf_list_len},
+	};
+	uint32_t answer;
+
+	for (size_t i = 0; i < sizeof(roles) / sizeof(roles[0]); i++)
+		put(2, roles[i].name, supported(roles[i].query(info) == DOCA_SUCCESS));
+	for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++)
+		if (numbers[i].query(info, &answer) == DOCA_SUCCESS)
+			put_u64(2, numbers[i].name, answer);
+}
+
 /* The libraries that have capabilities to show. */
 static const struct {
 	const char *name;
@@ -287,6 +323,7 @@ static const struct {
 } libs[] = {
 	{"common", show_common},
 	{"rdma", show_rdma},
+	{"comch", show_comch},
 };
 
 #define NUM_LIBS (sizeof(libs) / sizeof(libs[0]))

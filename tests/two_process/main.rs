@@ -11,6 +11,9 @@
 #[cfg(feature = "comch")]
 mod comch;
 mod counter;
+#[cfg(feature = "comch")]
+#[path = "../support/counting.rs"]
+mod counting;
 mod input;
 mod kill;
 mod process;
@@ -94,6 +97,7 @@ const COMCH: &[Test] = &[
     Test::new("comch::misuse_of_the_fast_path_is_refused", comch::fast::misuse_of_the_fast_path_is_refused),
     Test::new("comch::seeds_run_on_other_threads", comch::fast::seeds_run_on_other_threads),
     Test::new("comch::consumers_come_and_go", comch::fast::consumers_come_and_go),
+    Test::new("comch::messages_allocate_nothing", comch::fast::messages_allocate_nothing),
     Test::new("comch::a_killed_server_is_noticed", comch::lost::a_killed_server_is_noticed_by_sending)
         .with_log_level("20"),
     Test::new("comch::a_killed_client_holds_nobody", comch::lost::a_killed_client_does_not_hold_its_server)

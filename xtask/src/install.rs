@@ -159,7 +159,7 @@ fn tools(staged: &Options) -> Result {
             .arg(&source)
             .arg("-L")
             .arg(staged.libdir());
-        cc.args(["-ldoca_sta", "-ldoca_rdma", "-ldoca_argp", "-ldoca_common", "-ldl"]);
+        cc.args(["-ldoca_sta", "-ldoca_comch", "-ldoca_rdma", "-ldoca_argp", "-ldoca_common", "-ldl"]);
         cc.arg(format!("-Wl,-rpath,$ORIGIN/../lib/{}", place::triplet()));
         process::run(&mut cc)?;
     }

@@ -2,6 +2,7 @@
 
 use super::Pair;
 use super::server::{BUFFERS, BULK};
+use crate::counting::allocations;
 use crate::process::{LIMIT, Talk};
 use crate::wake::poll;
 use doca::comch::{Client, Connection, Consumer, Event, Left, Message, Producer, RemoteConsumer};
@@ -223,10 +224,47 @@ pub fn seeds_run_on_other_threads() {
         let stopping = client.stop();
         let Err(failed) = stopping.wait_for(Duration::from_millis(50)) else { panic!("it did not wait") };
         assert_eq!(failed.error.refusal(), Some(Refusal::TimedOut));
+        // Who progresses until there is nothing to do can sleep meanwhile.
+        let deadline = Instant::now() + LIMIT;
+        while pair.engine.progress().unwrap() {
+            assert!(Instant::now() < deadline, "there always is something to do");
+        }
         done.store(true, Ordering::Release);
         let Left::Running(client) = failed.value else { panic!("{:?}", failed.value) };
         client.stop().wait_for(LIMIT).unwrap();
     });
+    pair.server.expect("a client has gone");
+    pair.finish();
+}
+
+/// Neither messages nor bulk data, there and back.
+pub fn messages_allocate_nothing() {
+    let mut pair = Pair::new("frugal");
+    let bulk = open(&mut pair, "frugal");
+    let mut message = Vec::new();
+    let messages = allocations(|| {
+        bulk.connection.send_parts(&[b"head", &[7; 1000]]).unwrap();
+        let deadline = Instant::now() + LIMIT;
+        while !bulk.connection.try_receive(&mut message) {
+            assert!(Instant::now() < deadline);
+            pair.engine.progress().unwrap();
+        }
+        bulk.connection.wait_sent_for(LIMIT).unwrap();
+    });
+    assert_eq!((messages, message.len()), (0, 1004), "allocations for messages");
+    let mut buffers = Some((bulk.memory.take(BULK).unwrap(), bulk.memory.take(BULK).unwrap()));
+    let transfers = allocations(|| {
+        let (room, mut data) = buffers.take().unwrap();
+        let mut receive = bulk.consumer.receive(room).unwrap();
+        data.write(b"data");
+        let data = bulk.send(&pair.engine, data, b"beside");
+        let came = receive.wait_for(LIMIT).unwrap();
+        assert_eq!(came.immediate[..], b"beside"[..]);
+        buffers = Some((came.buffer, data));
+    });
+    assert_eq!(transfers, 0, "allocations for bulk data");
+    drop((bulk.consumer, bulk.producer));
+    bulk.client.stop().wait_for(LIMIT).unwrap();
     pair.server.expect("a client has gone");
     pair.finish();
 }
