@@ -77,7 +77,7 @@ pub fn send(number: u64, way: Way) {
                 let landing = receive.submit().unwrap();
                 task = task.submit().unwrap().wait().unwrap();
                 receive = landing.wait().unwrap();
-                black_box(receive.arrival());
+                black_box(receive.arrival().unwrap().message_len());
             }
         }
         Way::Each => {
@@ -103,7 +103,7 @@ pub fn send_imm(number: u64, way: Way) {
                 let landing = receive.submit().unwrap();
                 task = task.submit().unwrap().wait().unwrap();
                 receive = landing.wait().unwrap();
-                black_box(receive.arrival());
+                black_box(receive.arrival().unwrap().message_len());
             }
         }
         Way::Each => {
@@ -169,7 +169,7 @@ pub fn write_imm(number: u64, way: Way) {
                 let landing = receive.submit().unwrap();
                 task = task.submit().unwrap().wait().unwrap();
                 receive = landing.wait().unwrap();
-                black_box(receive.arrival());
+                black_box(receive.arrival().unwrap().message_len());
             }
         }
         Way::Each => {

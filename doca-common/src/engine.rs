@@ -277,9 +277,17 @@ impl Core {
     /// DOCA was called when there was nothing to be heeded, and returned: whether there still is nothing.
     #[inline]
     fn leave(&self) -> bool {
-        let left = self.flags.get() ^ Flags::INSIDE;
-        self.flags.set(left);
-        left.is_empty()
+        if self.flags.get() == Flags::INSIDE {
+            self.flags.set(Flags::empty());
+            return true;
+        }
+        self.leave_heeding();
+        false
+    }
+
+    #[cold]
+    fn leave_heeding(&self) {
+        self.set(Flags::INSIDE, false);
     }
 
     /// As progress, when there may be something to be heeded before.

@@ -194,12 +194,22 @@ impl<L, S> Slot<L, S> {
     /// something is to be done after progress: [`Slab::queue`] is to be told then.
     #[inline]
     pub fn complete(&self, note: impl FnOnce(&S)) -> bool {
-        if self.phase.get() == Phase::Flying {
+        if self.land() {
             note(&self.side);
-            self.phase.set(Phase::Done);
             return false;
         }
         self.end(Phase::Done, note)
+    }
+
+    /// Records that an operation came back well, if nothing is to be done after progress: then it was in flight, and
+    /// nobody waits. False changes nothing, and [`complete`](Self::complete) does the rest.
+    #[inline]
+    pub fn land(&self) -> bool {
+        let flying = self.phase.get() == Phase::Flying;
+        if flying {
+            self.phase.set(Phase::Done);
+        }
+        flying
     }
 
     /// As [`complete`](Self::complete), for one that failed.
@@ -212,8 +222,8 @@ impl<L, S> Slot<L, S> {
     fn end(&self, phase: Phase, note: impl FnOnce(&S)) -> bool {
         let heeded = self.phase.get() == Phase::Heeded;
         if is_flying(self) {
-            note(&self.side);
             self.phase.set(phase);
+            note(&self.side);
         }
         heeded
     }

@@ -52,7 +52,8 @@ pub struct Flight {
     pub(crate) len: Cell<u32>,
     pub(crate) immediate: Cell<u32>,
     pub(crate) opcode: Cell<Opcode>,
-    pub(crate) from: Cell<ConnectionId>,
+    /// The connection of a message, by the bits of its name.
+    pub(crate) from: Cell<u64>,
 }
 
 impl Flight {

@@ -171,7 +171,7 @@ impl Arrival {
             len: flight.len.get(),
             immediate: flight.immediate.get(),
             opcode: flight.opcode.get(),
-            connection: flight.from.get(),
+            connection: ConnectionId::from_bits(flight.from.get()),
         }
     }
 

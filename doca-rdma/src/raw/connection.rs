@@ -69,19 +69,20 @@ impl Link {
     }
 }
 
-/// The entry that a connection names by its user data.
+/// The entry that a connection names by its user data, as [`ConnectionId::to_bits`] gave it.
 ///
 /// # Safety
 ///
 /// `connection` is null or valid.
-pub(crate) unsafe fn id_of(connection: *const doca_rdma_connection) -> Option<ConnectionId> {
+#[inline]
+pub(crate) unsafe fn name_of(connection: *const doca_rdma_connection) -> Option<u64> {
     if connection.is_null() {
         return None;
     }
     let mut data = number(0);
     // SAFETY: valid, as the caller says, and the out-parameter is a local.
     unsafe { call!(doca_rdma_connection_get_user_data(connection, &mut data)) }.ok()?;
-    Some(ConnectionId::from_bits(as_number(data)))
+    Some(as_number(data))
 }
 
 impl Handle {

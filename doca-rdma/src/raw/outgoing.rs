@@ -2,7 +2,7 @@
 
 use crate::connection::Open;
 use crate::instance::Instance;
-use crate::raw::task::{Armed, Kind, Told, fail, finish};
+use crate::raw::task::{Armed, Kind, Told, fail, finish, place_of};
 use crate::run::{Flight, Place, Run};
 use crate::task::{
     CompareSwapTask, EventAddTask, EventGetTask, EventSetTask, FetchAddTask, ReadTask, SendImmTask, SendTask,
@@ -22,9 +22,28 @@ macro_rules! outgoing {
        $set_up:ident($($at:literal $field:ident: $type:ty => $set:ident),*)$(, $len:ident)?;)*) => {
         $(const _: () = {
             unsafe extern "C" fn done(task: *mut doca_sys::$task, place: doca_data, context: doca_data) {
-                let note = |flight: &Flight| outgoing!(@result flight, task $($len)?);
                 // SAFETY: a task of ours, in its callback.
-                unsafe { finish(context, place, note) };
+                let at = unsafe { place_of(place) };
+                if at.land() {
+                    note(at.side(), task);
+                } else {
+                    // SAFETY: the same.
+                    unsafe { heeded(task, place, context) };
+                }
+            }
+
+            /// A function of its own, which C calls as it calls the one above: that one needs no room of its own then.
+            #[cold]
+            #[inline(never)]
+            unsafe extern "C" fn heeded(task: *mut doca_sys::$task, place: doca_data, context: doca_data) {
+                // SAFETY: a task of ours, in its callback.
+                unsafe { finish(context, place, |flight| note(flight, task)) };
+            }
+
+            /// Notes what the task brought, which succeeded.
+            #[inline(always)]
+            fn note(flight: &Flight, task: *mut doca_sys::$task) {
+                outgoing!(@result flight, task $($len)?);
             }
 
             unsafe extern "C" fn failed(task: *mut doca_sys::$task, place: doca_data, context: doca_data) {

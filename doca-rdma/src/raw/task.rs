@@ -2,7 +2,7 @@
 
 use crate::connection::ConnectionId;
 use crate::instance::Instance;
-use crate::raw::connection::id_of;
+use crate::raw::connection::name_of;
 use crate::run::{Flight, Place, Run};
 use crate::task::ReceiveTask;
 use crate::values::Opcode;
@@ -54,7 +54,7 @@ pub(crate) unsafe fn fail(context: doca_data, place: doca_data, code: Code) {
 ///
 /// As for [`finish`].
 #[inline]
-unsafe fn place_of<'a>(place: doca_data) -> &'a Place {
+pub(crate) unsafe fn place_of<'a>(place: doca_data) -> &'a Place {
     // SAFETY: tasks point to their places. The run that owns the slab is kept by its instance until the context is idle,
     // which it is only when no task is in flight; a context that cannot be stopped is leaked with its run.
     unsafe { task::slot_of(place) }
@@ -169,8 +169,33 @@ impl Kind for ReceiveTask {
 }
 
 unsafe extern "C" fn receive_done(task: *mut doca_rdma_task_receive, place: doca_data, context: doca_data) {
-    // SAFETY: DOCA passes a live task that succeeded, so its results are there, and the connection is valid in here.
-    let note = |flight: &Flight| unsafe {
+    // SAFETY: a task of ours that succeeded, in its callback.
+    unsafe {
+        let at = place_of(place);
+        if at.land() {
+            note(at.side(), task);
+        } else {
+            receive_heeded(task, place, context);
+        }
+    }
+}
+
+#[cold]
+#[inline(never)]
+unsafe extern "C" fn receive_heeded(task: *mut doca_rdma_task_receive, place: doca_data, context: doca_data) {
+    // SAFETY: a task of ours that succeeded, in its callback.
+    unsafe { finish(context, place, |flight| note(flight, task)) };
+}
+
+/// Notes what is known of a message.
+///
+/// # Safety
+///
+/// A task that succeeded, in its callback: its results are there, and the connection is valid.
+#[inline(always)]
+unsafe fn note(flight: &Flight, task: *mut doca_rdma_task_receive) {
+    // SAFETY: as the caller says.
+    unsafe {
         let opcode = Opcode::from_raw(doca_sys::doca_rdma_task_receive_get_result_opcode(task).0);
         flight.opcode.set(opcode);
         flight.len.set(doca_sys::doca_rdma_task_receive_get_result_len(task));
@@ -178,10 +203,8 @@ unsafe extern "C" fn receive_done(task: *mut doca_rdma_task_receive, place: doca
             flight.immediate.set(doca_sys::doca_rdma_task_receive_get_result_immediate_data(task));
         }
         let connection = doca_sys::doca_rdma_task_receive_get_result_rdma_connection(task);
-        flight.from.set(id_of(connection).unwrap_or(ConnectionId::UNKNOWN));
-    };
-    // SAFETY: a task of ours, in its callback.
-    unsafe { finish(context, place, note) };
+        flight.from.set(name_of(connection).unwrap_or(ConnectionId::UNKNOWN.to_bits()));
+    }
 }
 
 unsafe extern "C" fn receive_failed(task: *mut doca_rdma_task_receive, place: doca_data, context: doca_data) {
