@@ -136,9 +136,13 @@ impl DeviceInfo {
 
     fn has_pci_address(&self, text: &str) -> bool {
         let Ok(own) = self.pci_address() else { return false };
-        let full = if text.len() == 7 { format!("0000:{text}") } else { text.to_owned() };
-        full.eq_ignore_ascii_case(&own)
+        full_pci_address(text).eq_ignore_ascii_case(&own)
     }
+}
+
+/// A PCI address with its domain.
+pub(crate) fn full_pci_address(text: &str) -> String {
+    if text.len() == 7 { format!("0000:{text}") } else { text.to_owned() }
 }
 
 fn absent_as_none<T>(result: Result<T>) -> Result<Option<T>> {

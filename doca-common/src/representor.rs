@@ -2,7 +2,7 @@
 //!
 //! A Comch server serves the clients of one host function, which its representor names.
 
-use crate::device::Device;
+use crate::device::{Device, full_pci_address};
 use crate::error::{Error, Refusal, Result};
 use crate::raw::representor::{Info, List, Open};
 use std::fmt;
@@ -50,18 +50,19 @@ impl Device {
     ///
     /// # Errors
     ///
-    /// [`Refusal::NoDevice`] with all representors there are, and those of [`representors`](Self::representors) and
-    /// [`RepresentorInfo::open`].
+    /// [`Refusal::NoDevice`] with all representors there are, and those of [`representors`](Self::representors),
+    /// [`RepresentorInfo::pci_address`] and [`RepresentorInfo::open`].
     pub fn representor(&self, pci_address: &str) -> Result<Representor> {
         let all = self.representors(Filter::Net)?;
-        match all.iter().find(|info| info.has_pci_address(pci_address)) {
-            Some(info) => info.open(),
-            None => {
-                let listed: Vec<String> = all.iter().map(ToString::to_string).collect();
-                let text = format!("sought {pci_address}; {self:?} represents {}", listed.join(", "));
-                Err(Error::refused("doca_dev_rep_open", Refusal::NoDevice).with(text))
+        let full = full_pci_address(pci_address);
+        for info in &all {
+            if info.pci_address()?.eq_ignore_ascii_case(&full) {
+                return info.open();
             }
         }
+        let listed: Vec<String> = all.iter().map(ToString::to_string).collect();
+        let text = format!("sought {pci_address}; {self:?} represents {}", listed.join(", "));
+        Err(Error::refused("doca_dev_rep_open", Refusal::NoDevice).with(text))
     }
 }
 
@@ -94,11 +95,6 @@ impl RepresentorInfo {
     #[doc(alias = "doca_devinfo_rep_get_vuid")]
     pub fn vuid(&self) -> Result<String> {
         self.info.vuid()
-    }
-
-    fn has_pci_address(&self, text: &str) -> bool {
-        let full = if text.len() == 7 { format!("0000:{text}") } else { text.to_owned() };
-        self.pci_address().is_ok_and(|own| own.eq_ignore_ascii_case(&full))
     }
 }
 

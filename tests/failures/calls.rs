@@ -1,8 +1,9 @@
 //! One run of the scenario in a process of its own, and what it said.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::os::unix::process::ExitStatusExt;
+use std::path::Path;
 use std::process::{Command, ExitStatus, Stdio};
 
 /// In front of what the scenario says; the test harness prints too.
@@ -18,6 +19,8 @@ pub struct Case {
     pub function: String,
     pub nth: usize,
     pub code: String,
+    /// Where the scenario runs: on the host, unless it says so.
+    pub side: Side,
     pub profile: String,
 }
 
@@ -36,6 +39,36 @@ pub enum Verdict {
     Wrong(String),
 }
 
+/// Where a process runs.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Side {
+    #[default]
+    Host,
+    Dpu,
+}
+
+const SIDE: &str = "DOCA_SIM_SIDE";
+
+impl Side {
+    fn name(self) -> &'static str {
+        match self {
+            Side::Host => "host",
+            Side::Dpu => "dpu",
+        }
+    }
+}
+
+/// Whether this process is on a DPU.
+pub fn is_dpu() -> bool {
+    std::env::var(SIDE).is_ok_and(|side| side == Side::Dpu.name())
+}
+
+/// How often a scenario calls a function, and on which side.
+pub struct Calls {
+    pub count: usize,
+    pub side: Side,
+}
+
 /// What came of it.
 pub struct Run {
     pub status: ExitStatus,
@@ -52,7 +85,7 @@ pub struct Run {
 
 impl Run {
     pub fn of(case: &Case) -> Self {
-        let mut command = command();
+        let mut command = command(case.side);
         if !case.function.is_empty() {
             let rule = format!("call={}:{}:{}", case.function, case.nth, case.code);
             command.env("DOCA_SIM_FAULTS", rule);
@@ -97,27 +130,33 @@ impl fmt::Display for Run {
     }
 }
 
-/// The scenario in this binary, with no other setting than the network's.
-fn command() -> Command {
+/// The scenario of a side in this binary, with no other setting than the network's.
+fn command(side: Side) -> Command {
     let mut command = Command::new(std::env::current_exe().unwrap());
     command.args(["--exact", "scenario", "--ignored", "--nocapture", "--test-threads=1"]);
-    for variable in ["FAULTS", "PROFILE", "TRACE", "TOPOLOGY", "STRICT", "SIDE"] {
+    for variable in ["FAULTS", "PROFILE", "TRACE", "TOPOLOGY", "STRICT"] {
         command.env_remove(format!("DOCA_SIM_{variable}"));
     }
-    command.env("DOCA_SIM_QUIET", "1").stdin(Stdio::null());
+    command.env("DOCA_SIM_QUIET", "1").env(SIDE, side.name()).stdin(Stdio::null());
     command
 }
 
-/// What the scenario calls when nothing fails, and how often: functions that can fail.
-pub fn traced() -> BTreeMap<String, usize> {
+/// What the scenarios call when nothing fails, and how often: functions that can fail. What both call is the host's.
+pub fn traced() -> BTreeMap<String, Calls> {
+    let mut functions = traced_on(Side::Dpu);
+    functions.extend(traced_on(Side::Host));
+    functions
+}
+
+fn traced_on(side: Side) -> BTreeMap<String, Calls> {
     let trace = tempfile::NamedTempFile::new().unwrap();
-    let run = Run::by(command().env("DOCA_SIM_TRACE", trace.path()));
+    let run = Run::by(command(side).env("DOCA_SIM_TRACE", trace.path()));
     assert!(run.ended && run.status.success() && run.value.is_none(), "{}\n{run}", run.status);
     let mut functions = BTreeMap::new();
     for line in std::fs::read_to_string(trace.path()).unwrap().lines() {
         let fields: Vec<&str> = line.split(' ').collect();
         if fields[2] != "-" {
-            *functions.entry(fields[1].to_owned()).or_insert(0) += 1;
+            functions.entry(fields[1].to_owned()).or_insert(Calls { count: 0, side }).count += 1;
         }
     }
     functions
@@ -135,6 +174,33 @@ pub fn documented() -> BTreeMap<String, Vec<String>> {
         }
     }
     documented
+}
+
+/// The C functions that the sources of the safe crates name.
+pub fn made_by_the_crates() -> BTreeSet<String> {
+    let mut names = BTreeSet::new();
+    for dir in ["doca-common/src", "doca-rdma/src"] {
+        collect(&Path::new(env!("CARGO_MANIFEST_DIR")).join(dir), &mut names);
+    }
+    names
+}
+
+fn collect(path: &Path, names: &mut BTreeSet<String>) {
+    if path.is_dir() {
+        for entry in std::fs::read_dir(path).unwrap() {
+            collect(&entry.unwrap().path(), names);
+        }
+        return;
+    }
+    let text = std::fs::read_to_string(path).unwrap();
+    let code = text.lines().map(str::trim).filter(|line| !line.starts_with("//") && !line.starts_with("#["));
+    for word in code.flat_map(|line| line.split(|c: char| !c.is_ascii_alphanumeric() && c != '_')) {
+        // The table of advice knows functions of other libraries too.
+        let ours = !word.starts_with("doca_comch_") && !word.starts_with("doca_sta_");
+        if word.starts_with("doca_") && ours {
+            names.insert(word.to_owned());
+        }
+    }
 }
 
 /// The names in the table of profiles.

@@ -1,11 +1,13 @@
 //! Everything once, in safe Rust: what it calls in DOCA is what the faults strike.
 
+use doca::caps::Snapshot;
 use doca::event::{Condition, Publisher, Subscriber};
 use doca::rdma::{
     Address, CompareSwapTask, Config, Connection, Decision, EventAddTask, EventGetTask, EventSetTask,
     FetchAddTask, Key, Mtu, Queue, Rdma, ReadTask, ReceiveTask, SendImmTask, SendTask, TransportType,
     WriteImmTask, WriteTask, caps, gid,
 };
+use doca::representor::Filter;
 use doca::{
     Access, Buffer, Chain, Device, DeviceInfo, Error, Memory, PrivateMemory, ProgressEngine, Refusal,
     RemoteEvent, RemoteMemory, Result, SyncEvent, log,
@@ -54,12 +56,25 @@ fn devices(told: &mut dyn FnMut(&str)) -> Result<Device> {
     let found = Device::find().with(caps::SEND).with(caps::RECEIVE).list()?;
     let info = found.first().ok_or_else(|| Error::refused("scenario", Refusal::NoDevice))?;
     describe(info)?;
-    for snapshot in [info.capabilities(), caps::snapshot(info)] {
+    let of_events = Snapshot::of(info, doca::event::CAPABILITIES);
+    for snapshot in [info.capabilities(), caps::snapshot(info), of_events] {
         snapshot.iter().filter_map(|(_, answer)| answer.err()).for_each(&mut *told);
     }
     gid::table(info)?;
     gid::roce_v2(info)?;
     info.open()
+}
+
+/// What only a DPU has: functions of its host.
+pub fn run_on_dpu(told: &mut dyn FnMut(&str)) -> Result<()> {
+    let device = devices(told)?;
+    let all = device.representors(Filter::All)?;
+    let first = all.first().ok_or_else(|| Error::refused("scenario", Refusal::NoDevice))?;
+    let address = first.pci_address()?;
+    first.vuid()?;
+    drop(first.open()?);
+    device.representor(&address)?;
+    Ok(())
 }
 
 fn describe(info: &DeviceInfo) -> Result<()> {
@@ -82,6 +97,7 @@ fn events_of_this_process(device: &Device) -> Result<()> {
     event.wait_for(Condition::Equal(7), LIMIT)?;
     let crossing = SyncEvent::new(Publisher::Cpu(device), Subscriber::RemotePci)?;
     crossing.export_pci(device)?;
+    SyncEvent::new(Publisher::RemotePci, Subscriber::Cpu(device))?;
     Ok(())
 }
 

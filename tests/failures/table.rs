@@ -29,7 +29,9 @@ pub const DIFFERENT: &[(&str, Way)] = &[
     ("doca_buf_inventory_destroy", Way::Logged),
     ("doca_buf_unchain_list", Way::Logged),
     ("doca_dev_close", Way::Logged),
+    ("doca_dev_rep_close", Way::Logged),
     ("doca_devinfo_destroy_list", Way::Logged),
+    ("doca_devinfo_rep_destroy_list", Way::Logged),
     ("doca_mmap_destroy", Way::Logged),
     ("doca_pe_destroy", Way::Logged),
     ("doca_rdma_addr_destroy", Way::Logged),
@@ -54,6 +56,24 @@ pub const DIFFERENT: &[(&str, Way)] = &[
     ("doca_rdma_connection_get_user_data", Way::Silent("the receive says that its connection is unknown")),
     ("doca_rdma_get_max_num_connections", Way::Silent("the size of a table that grows")),
 ];
+
+/// Functions that the scenario does not call, and why they cannot be struck there.
+#[rustfmt::skip]
+pub const NOT_CALLED: &[(&str, &str)] = &[
+    ("doca_ctx_get_num_inflight_tasks", "only for the text of another failure"),
+    ("doca_task_get_status", "what it gives is how the task ended, not whether the call went well"),
+    ("doca_mmap_set_dmabuf_memrange", "needs a buffer of a driver"),
+    ("doca_sync_event_create_from_export", "needs a process on the other side of PCI: tests/one_sided.rs"),
+    ("doca_rdma_bridge_prepare_connection", "needs a loop of librdmacm: tests/bridge.rs"),
+    ("doca_rdma_bridge_accept", "the same"),
+    ("doca_rdma_bridge_established", "the same"),
+    ("doca_rdma_get_recv_queue_size", "is refused where CPUs move the data: tests/basics.rs"),
+    ("doca_rdma_set_recv_queue_size", "the same"),
+];
+
+/// Functions that waiting calls when it sleeps, so as often as the machine is slow: their last call is not known before.
+pub const AS_OFTEN_AS_IT_SLEEPS: &[&str] =
+    &["doca_pe_get_notification_handle", "doca_pe_request_notification", "doca_pe_clear_notification"];
 
 /// Codes that are answers rather than failures, for calls where they are documented or may come.
 const ANSWERS: &[&str] = &["AGAIN", "IN_PROGRESS", "NOT_SUPPORTED", "NOT_FOUND"];
