@@ -39,6 +39,7 @@
 mod admin;
 mod admin_queue;
 mod controller;
+mod describe;
 mod disk;
 mod engine;
 mod frontend;

@@ -1,9 +1,10 @@
 //! A whole target: listeners, threads, disks and the engine.
 
+use crate::describe::{Served, describe, lend};
 use crate::disk::{Disk, DiskError};
 use crate::engine::{Engine, EngineCounts};
 use crate::frontend::{AdminTransport, Frontend, Told};
-use crate::model::{Capacity, Model, NamespaceInfo, SubsystemInfo};
+use crate::model::{Capacity, NamespaceInfo};
 use crate::raw::DiskMemory;
 use crate::serve::{self, PATIENCE, Parts, Place, Places};
 use crate::worker;
@@ -12,9 +13,9 @@ use doca_sta::cm::{CmEvent, CmNumber, Listener, Request};
 use doca_sta::diagnosis::{self, Facts, Finding};
 use doca_sta::event::Event;
 use doca_sta::stats::Counters;
-use doca_sta::{BackEndId, Config, IoCounts, Namespace, NamespaceId, PlainAllocator, Sta};
+use doca_sta::{IoCounts, PlainAllocator, Sta};
+use nvme_wire::Layout;
 use nvme_wire::cm::{CmAccept, CmReject, CmRequest, RejectStatus};
-use nvme_wire::{Layout, Nqn};
 use std::collections::{BTreeMap, HashMap};
 use std::fmt;
 use std::net::SocketAddr;
@@ -150,13 +151,6 @@ struct Thread {
     handle: JoinHandle<()>,
     counts: Arc<Mutex<IoCounts>>,
     queues: usize,
-}
-
-/// A namespace that is served.
-struct Served {
-    subsystem: usize,
-    nsid: u32,
-    id: NamespaceId,
 }
 
 /// A running target. It works while [`run_for`](Target::run_for) is called, which is to be all the time; what the adapter
@@ -583,58 +577,4 @@ fn check(request: &Request, capacity: &Capacity) -> Result<(u16, u16), RejectSta
     }
     let entries = capacity.queue_entries.min(wanted.hrqsize).min(wanted.hsqsize.saturating_add(1));
     Ok((wanted.qid, entries))
-}
-
-type Lent = (Vec<BackEndId>, Vec<BTreeMap<u32, NamespaceInfo>>);
-
-/// Lends a queue of each disk, and asks what is on it.
-fn lend(config: &mut Config, disks: &mut [Box<dyn Disk>], entries: u32) -> Result<Lent, Failure> {
-    let (mut back_ends, mut infos) = (Vec::new(), Vec::new());
-    for disk in disks {
-        infos.push(disk.namespaces()?.into_iter().collect());
-        back_ends.push(config.add_back_end(vec![disk.lend(entries)?])?);
-    }
-    Ok((back_ends, infos))
-}
-
-type Described = ((Model, Vec<doca_sta::SubsystemId>), Vec<Served>);
-
-/// Describes the subsystems to DOCA and to initiators.
-fn describe(
-    config: &mut Config,
-    subsystems: &[SubsystemOptions],
-    back_ends: &[BackEndId],
-    infos: &[BTreeMap<u32, NamespaceInfo>],
-    listen: &[SocketAddr],
-    capacity: Capacity,
-) -> Result<Described, Failure> {
-    let (mut model, mut ids, mut served) = (Vec::new(), Vec::new(), Vec::new());
-    for (index, options) in subsystems.iter().enumerate() {
-        let nqn = Nqn::new(&options.nqn).map_err(DiskError::from)?;
-        let id = config.add_subsystem(&options.nqn)?;
-        let mut namespaces = BTreeMap::new();
-        for own in &options.namespaces {
-            let info = infos.get(own.disk).and_then(|disk| disk.get(&own.disk_nsid)).ok_or_else(|| {
-                DiskError::from(format!("disk {} has no namespace {}", own.disk, own.disk_nsid))
-            })?;
-            let namespace = Namespace {
-                subsystem: id,
-                nsid: own.nsid,
-                block_size: info.block_size,
-                back_end: back_ends[own.disk],
-                disk_nsid: own.disk_nsid,
-            };
-            served.push(Served { subsystem: index, nsid: own.nsid, id: config.add_namespace(namespace)? });
-            namespaces.insert(own.nsid, info.clone());
-        }
-        model.push(SubsystemInfo {
-            nqn,
-            serial: options.serial.clone(),
-            model: "DOCA STA target".to_owned(),
-            hosts: options.hosts.clone(),
-            namespaces,
-        });
-        ids.push(id);
-    }
-    Ok(((Model { subsystems: model, addresses: listen.to_vec(), capacity }, ids), served))
 }

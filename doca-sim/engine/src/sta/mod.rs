@@ -10,6 +10,7 @@
 //! inbox       what the engine's thread knows of them
 //! calls       what an IO thread does with its queue pairs
 //! qp          queue pairs, as the units see them
+//! wire        their ends of connections
 //! nvme        the bytes of commands, answers, descriptors
 //! offload     reads and writes, which the units serve
 //! token       commands that the program must answer
@@ -35,6 +36,7 @@ mod stats;
 mod subsystem;
 mod token;
 mod unit;
+mod wire;
 
 pub(crate) use backend::Maps;
 pub(crate) use calls::look;

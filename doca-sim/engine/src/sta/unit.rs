@@ -150,7 +150,7 @@ fn nap(core: &Core, state: &mut State, idle: u32) -> u32 {
     let missed = state.target.ios.values().any(|io| receives::received(&io.view, io.received).is_some());
     let lonely = state.qps.values().any(|qp| {
         !matches!(qp.state, QpState::Ended | QpState::Disconnected)
-            && qp.wire.as_ref().is_some_and(super::qp::Wire::is_lonely)
+            && qp.wire.as_ref().is_some_and(super::wire::Wire::is_lonely)
     });
     let owed = state.qps.values().any(|qp| qp.wire.as_ref().is_some_and(|wire| wire.posted > wire.reported));
     if missed {

@@ -1,0 +1,72 @@
+//! What a target tells DOCA and initiators of its disks and subsystems.
+
+use crate::disk::{Disk, DiskError};
+use crate::model::{Capacity, Model, NamespaceInfo, SubsystemInfo};
+use crate::target::{Failure, SubsystemOptions};
+use doca_sta::{BackEndId, Config, Namespace, NamespaceId};
+use nvme_wire::Nqn;
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+
+/// A namespace that is served.
+pub(crate) struct Served {
+    pub(crate) subsystem: usize,
+    pub(crate) nsid: u32,
+    pub(crate) id: NamespaceId,
+}
+
+/// Back ends, and what is on their disks.
+pub(crate) type Lent = (Vec<BackEndId>, Vec<BTreeMap<u32, NamespaceInfo>>);
+
+/// Lends a queue of each disk, and asks what is on it.
+pub(crate) fn lend(config: &mut Config, disks: &mut [Box<dyn Disk>], entries: u32) -> Result<Lent, Failure> {
+    let (mut back_ends, mut infos) = (Vec::new(), Vec::new());
+    for disk in disks {
+        infos.push(disk.namespaces()?.into_iter().collect());
+        back_ends.push(config.add_back_end(vec![disk.lend(entries)?])?);
+    }
+    Ok((back_ends, infos))
+}
+
+/// Subsystems for initiators and for DOCA, and their namespaces.
+pub(crate) type Described = ((Model, Vec<doca_sta::SubsystemId>), Vec<Served>);
+
+/// Describes the subsystems to DOCA and to initiators.
+pub(crate) fn describe(
+    config: &mut Config,
+    subsystems: &[SubsystemOptions],
+    back_ends: &[BackEndId],
+    infos: &[BTreeMap<u32, NamespaceInfo>],
+    listen: &[SocketAddr],
+    capacity: Capacity,
+) -> Result<Described, Failure> {
+    let (mut model, mut ids, mut served) = (Vec::new(), Vec::new(), Vec::new());
+    for (index, options) in subsystems.iter().enumerate() {
+        let nqn = Nqn::new(&options.nqn).map_err(DiskError::from)?;
+        let id = config.add_subsystem(&options.nqn)?;
+        let mut namespaces = BTreeMap::new();
+        for own in &options.namespaces {
+            let info = infos.get(own.disk).and_then(|disk| disk.get(&own.disk_nsid)).ok_or_else(|| {
+                DiskError::from(format!("disk {} has no namespace {}", own.disk, own.disk_nsid))
+            })?;
+            let namespace = Namespace {
+                subsystem: id,
+                nsid: own.nsid,
+                block_size: info.block_size,
+                back_end: back_ends[own.disk],
+                disk_nsid: own.disk_nsid,
+            };
+            served.push(Served { subsystem: index, nsid: own.nsid, id: config.add_namespace(namespace)? });
+            namespaces.insert(own.nsid, info.clone());
+        }
+        model.push(SubsystemInfo {
+            nqn,
+            serial: options.serial.clone(),
+            model: "DOCA STA target".to_owned(),
+            hosts: options.hosts.clone(),
+            namespaces,
+        });
+        ids.push(id);
+    }
+    Ok(((Model { subsystems: model, addresses: listen.to_vec(), capacity }, ids), served))
+}
