@@ -315,7 +315,11 @@ fn the_end_of_a_connection_revokes() {
     let idle = right.sends.prepare(&right.connection, memory.take(8).unwrap()).unwrap();
     let send = send.submit().unwrap();
     drop(right.connection);
-    assert_eq!(idle.submit().unwrap_err().error.refusal(), Some(Refusal::NotConnected));
+    let mut idle = idle.submit().unwrap_err();
+    assert_eq!(idle.error.refusal(), Some(Refusal::NotConnected));
+    // A change does not bring it back.
+    idle.value.edit(|_| ()).unwrap();
+    assert_eq!(idle.value.submit().unwrap_err().error.refusal(), Some(Refusal::NotConnected));
     let (_, send) = left_of_any(send.wait_for(LIMIT));
     // Its peer has gone, so it failed; there are readings in which that ends the context too.
     let revoked = send.submit().unwrap_err().error.refusal();
@@ -334,6 +338,24 @@ fn left_of_any<T: Task>(
             (Some(error), task)
         }
     }
+}
+
+#[test]
+fn a_failure_that_nobody_heard_of_is_not_told_to_the_next_task() {
+    let Pair { engine, memory, left, right } = Pair::new();
+    // Without a receive on the other side it stays in flight.
+    let send = right.sends.prepare(&right.connection, memory.take(8).unwrap()).unwrap();
+    drop(send.submit().unwrap());
+    right.connection.disconnect().unwrap();
+    until(&engine, || engine.in_flight().unwrap() == 0);
+    let ((ours, descriptor), (theirs, their_descriptor)) =
+        (left.rdma.export().unwrap(), right.rdma.export().unwrap());
+    let _ours = ours.connect(their_descriptor).unwrap();
+    let theirs = theirs.connect(descriptor).unwrap();
+    let mut receive = left.receives.submit(memory.take(8).unwrap()).unwrap();
+    // The task that failed is the next that is used.
+    right.sends.submit(&theirs, memory.take(8).unwrap()).unwrap().wait_for(LIMIT).unwrap();
+    assert_eq!(receive.wait_for(LIMIT).unwrap().message_len(), 8);
 }
 
 #[test]
