@@ -19,7 +19,9 @@
 //! All of it is made of cells, so that a completion is a few stores. Nothing here runs user code: loads and wakers
 //! are handed out to be dropped or woken elsewhere.
 
+use crate::engine::Core;
 use std::cell::Cell;
+use std::rc::Rc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::task::Waker;
 
@@ -331,6 +333,17 @@ impl<L: Default, S: Default> Slab<L, S> {
         }
     }
 
+    /// Progresses for an operation in flight that is about to come back, as long as there is something to do now.
+    #[inline(always)]
+    pub fn poll(&self, token: Token, engine: Option<&Rc<Core>>) {
+        if let Some(core) = engine
+            && let Some(slot) = self.slot(token)
+            && slot.phase.get() == Phase::Flying
+        {
+            core.poll(|| slot.phase.get() != Phase::Flying);
+        }
+    }
+
     /// Whether the operation was taken, so that there is nothing left to do for its token.
     #[inline]
     pub fn is_spent(&self, token: Token) -> bool {
@@ -434,7 +447,6 @@ fn is_flying<L, S>(slot: &Slot<L, S>) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::rc::Rc;
     use std::sync::Arc;
     use std::sync::atomic::{AtomicUsize, Ordering};
 

@@ -413,14 +413,14 @@ impl Queue<ReceiveTask> {
 }
 
 /// Checks where a message is to go, and makes it ready.
-#[inline]
+#[inline(always)]
 pub(crate) fn ready_to_receive<D: Destination>(run: &Run, destination: &mut D) -> Result<NamedBuf> {
     run.check(SUBMIT, destination, Role::Received)?;
     destination.as_destination()
 }
 
 /// Checks what is to be sent and makes it ready.
-#[inline]
+#[inline(always)]
 pub(crate) fn ready_to_send<S: Source>(run: &Run, source: &mut S) -> Result<NamedBuf> {
     run.check(SUBMIT, source, Role::Source)?;
     source.as_source()
@@ -481,6 +481,7 @@ impl<T: Task, P: Payload> Pending<T, P> {
     /// [`Refusal::Taken`] the second time.
     #[inline(always)]
     pub fn wait(&mut self) -> Done<T, P> {
+        self.run.slab().poll(self.token, self.run.core());
         match self.run.slab().take(self.token) {
             Some((load, flight)) => self.finish(load, flight),
             None => self.wait_by(None),

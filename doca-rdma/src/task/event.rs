@@ -41,7 +41,7 @@ fn no_number(len: usize) -> Error {
 }
 
 /// Checks the number that an event is to be set to, and makes it ready.
-#[inline]
+#[inline(always)]
 pub(crate) fn ready_to_set<S: Source>(run: &Run, source: &mut S, event: &RemoteEvent) -> Result<NamedBuf> {
     if source.data_len() != 8 {
         return Err(no_number(source.data_len()));
@@ -51,7 +51,7 @@ pub(crate) fn ready_to_set<S: Source>(run: &Run, source: &mut S, event: &RemoteE
 }
 
 /// Checks where a value goes, and makes it ready.
-#[inline]
+#[inline(always)]
 pub(crate) fn ready_for_word<D: Destination>(
     run: &Run,
     result: &mut D,

@@ -86,7 +86,7 @@ fn other_device() -> Error {
 }
 
 /// Checks where bytes of the peer are to go, and makes it ready.
-#[inline]
+#[inline(always)]
 pub(crate) fn ready_to_read<D: Destination>(
     run: &Run,
     destination: &mut D,
@@ -98,7 +98,7 @@ pub(crate) fn ready_to_read<D: Destination>(
 }
 
 /// Checks what is to be written and makes it ready. Refuses more data than the remote range has.
-#[inline]
+#[inline(always)]
 pub(crate) fn ready_to_write<S: Source>(
     run: &Run,
     source: &mut S,
@@ -118,7 +118,7 @@ fn too_much(len: usize, remote: &RemoteBuffer) -> Error {
 }
 
 /// Checks where an atomic's result goes, and makes it ready.
-#[inline]
+#[inline(always)]
 pub(crate) fn ready_for_word<D: Destination>(
     run: &Run,
     result: &mut D,
