@@ -25,11 +25,11 @@ const ROWS: &[(u16, u32)] = &[
     (16, 4096),
     (512, 512),
     (512, 4096),
+    (512, 512 * 64),
 ];
 
-/// Messages of the shorter and of the longer run: whole rounds for each row.
+/// Messages of the shorter run, unless one round has more. The longer run has three times as many.
 const SHORT: u64 = 4096;
-const LONG: u64 = 12288;
 
 /// How many times the first row's instructions of the safe layer a row may have. A message in a round of many costs less
 /// than one alone: it shares the progress calls that find nothing.
@@ -86,8 +86,8 @@ fn per_message(connections: u16, flight: u32) -> Counts {
     let run = |messages: u64| {
         callgrind::run(&["count", &connections.to_string(), &flight.to_string(), &messages.to_string()])
     };
-    let (short, long) = (run(SHORT), run(LONG));
-    long.less(&short).each((LONG - SHORT) as f64)
+    let short = SHORT.max(flight.into());
+    run(3 * short).less(&run(short)).each(2.0 * short as f64)
 }
 
 /// The work itself, in the process that callgrind watches.
@@ -104,7 +104,7 @@ fn count(connections: u64, flight: u64, messages: u64) -> ExitCode {
     };
     let (mut left, mut right) = (side(), side());
     let tasks = flight as u32;
-    left.set_send_queue_size(tasks).unwrap();
+    left.set_send_queue_size(flight.div_ceil(connections) as u32).unwrap();
     let (sends, receives) =
         (left.enable::<SendTask>(tasks).unwrap(), right.enable::<ReceiveTask>(tasks).unwrap());
     let (left, right) =

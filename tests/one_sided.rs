@@ -99,6 +99,19 @@ fn a_write_with_an_immediate_tells_the_peer() {
     assert_eq!(&bytes, b"news");
 }
 
+/// No memory is named, so none must be permitted.
+#[test]
+fn a_write_of_nothing_tells_the_peer_its_immediate() {
+    let peers = Peers::new(Access::empty());
+    for immediate in [7, u32::MAX] {
+        let mut receive = peers.receives.submit(()).unwrap();
+        peers.write_imms.notify(&peers.connection, immediate).unwrap().wait_for(LIMIT).unwrap();
+        let received = receive.wait_for(LIMIT).unwrap();
+        assert_eq!((received.opcode(), received.immediate()), (Opcode::WRITE_WITH_IMM, Some(immediate)));
+        assert_eq!(received.message_len(), 0);
+    }
+}
+
 #[test]
 fn atomics_give_the_value_before() {
     let peers = Peers::new(Access::RDMA_ATOMIC);

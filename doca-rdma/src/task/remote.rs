@@ -1,7 +1,7 @@
 //! Tasks that read, write and change the memory of a peer, which does nothing for it.
 
 use super::way::{Again, Once, Way};
-use super::{Pending, Queue, SUBMIT, Task, kind};
+use super::{Pending, Queue, SUBMIT, Task, kind, ready_to_send};
 use crate::caps;
 use crate::connection::Connection;
 use crate::prepared::Prepared;
@@ -244,6 +244,26 @@ impl Queue<WriteImmTask> {
         immediate: u32,
     ) -> std::result::Result<Pending<WriteImmTask, S>, Failed<S>> {
         self.take::<Once, S>(connection, source, destination, immediate)
+    }
+
+    /// Completes a receive of the peer with `immediate`, and writes nothing: `doca_task_submit`.
+    ///
+    /// # Errors
+    ///
+    /// [`Refusal::Full`] or `FULL` (progress and try again), or what submitting a send is refused for.
+    #[doc(alias = "doca_rdma_task_write_imm_allocate_init")]
+    pub fn notify(
+        &self,
+        connection: &Connection,
+        immediate: u32,
+    ) -> std::result::Result<Pending<WriteImmTask, ()>, Failed<()>> {
+        self.take_on::<Once, ()>(
+            connection,
+            (),
+            ready_to_send,
+            |run, place, open, nothing| run.set_up_write_imm(place, open, nothing, nothing, immediate),
+            Target::default,
+        )
     }
 
     /// Prepares to write and to complete a receive of the peer again and again:
