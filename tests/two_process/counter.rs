@@ -11,7 +11,9 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 /// Processes that count.
 const PEERS: u64 = 8;
 /// How often each of them counts.
-const TIMES: u64 = 2000;
+const TIMES: u64 = 10_000;
+/// How often the owner adds before it lets others run.
+const BURST: u64 = 1024;
 const PAGE: usize = 4096;
 
 /// A page of a sealed memfd, mapped twice: once for DOCA, once for this program's own atomics.
@@ -173,8 +175,11 @@ pub fn nothing_is_lost_beside_the_owners_cpu() {
         let counted = count(Memory::foreign(First(twice.clone())), || {
             scope.spawn(|| {
                 while !done.load(Ordering::Relaxed) {
-                    twice.word().fetch_add(1 << 32, Ordering::Relaxed);
-                    own.fetch_add(1, Ordering::Relaxed);
+                    // So close to each other that an atomic of a peer in two steps meets one in between.
+                    for _ in 0..BURST {
+                        twice.word().fetch_add(1 << 32, Ordering::Relaxed);
+                    }
+                    own.fetch_add(BURST, Ordering::Relaxed);
                     std::thread::yield_now();
                 }
             });
