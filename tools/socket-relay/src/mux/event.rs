@@ -9,7 +9,7 @@ use std::time::Duration;
 pub enum Event {
     /// Both sides agree; streams can be opened.
     Up,
-    /// DPU: a client has connected; answer with [`Mux::accept`] or [`Mux::reset`].
+    /// DPU: a client has connected; answer with [`accept`](super::Mux::accept) or [`reset`](super::Mux::reset).
     Opened(u32, Identity),
     /// Host: the application has accepted.
     Accepted(u32),
@@ -23,9 +23,9 @@ pub enum Event {
     Closed(u32, Option<(Reason, String)>),
     /// The peer serves no new streams.
     GoAway,
-    /// Answer with [`Mux::answer_probe`].
+    /// Answer with [`answer_probe`](super::Mux::answer_probe).
     Probe(u64, ProbeKind),
-    /// The answer to [`Mux::probe`].
+    /// The answer to [`probe`](super::Mux::probe).
     ProbeResult {
         /// Of the probe.
         nonce: u64,

@@ -222,7 +222,7 @@ impl Stream {
     }
 }
 
-/// A stream, as [`Mux::streams`] shows it.
+/// A stream, as [`streams`](super::Mux::streams) shows it.
 #[derive(Clone, Debug, serde::Serialize)]
 pub struct StreamStatus {
     /// Stream.
