@@ -43,7 +43,7 @@
 //! Submitting takes a buffer by value; success, failure and flush give it back. Dropping a [`Pending`] detaches it:
 //! the buffer stays with the task until that is done, then goes back to its memory.
 //!
-//! A task that is done over and over is [prepared](prepared) once and submitted again and again, which costs little more
+//! A task that is done over and over is [prepared] once and submitted again and again, which costs little more
 //! than DOCA's own call.
 //!
 //! # Stopping
