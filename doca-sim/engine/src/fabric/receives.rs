@@ -114,8 +114,15 @@ pub(super) fn finish(entry: &ReceiveEntry, lap: u64, result: Received) {
 /// After the owner has posted receives: hands them out to the links that wait, on from where it left off. `peer` finds what is
 /// at the far end of a link.
 pub fn serve_waiting(own: &ContextView, mut peer: impl FnMut(u32) -> Option<(Arc<ContextView>, u32)>) {
-    // Whoever came while receives were handed out has left a bit, and looks no further.
-    while does_any_wait(own) && is_any_posted(own) {
+    loop {
+        // Also if nobody waits any more: who looked before the last receive was posted may have taken it, and its bit.
+        if own.hands_out() {
+            own.set_hands_out(false);
+        }
+        // Whoever came while receives were handed out has left a bit, and looks no further.
+        if !(does_any_wait(own) && is_any_posted(own)) {
+            return;
+        }
         own.set_hands_out(true);
         for link in context::set_bits(own.waiting(), own.turn()) {
             if !is_any_posted(own) {
@@ -128,7 +135,6 @@ pub fn serve_waiting(own: &ContextView, mut peer: impl FnMut(u32) -> Option<(Arc
                 queue::pump_for(&sender, index, Some(own), &Taker::Owner(Cell::new(SHARE)));
             }
         }
-        own.set_hands_out(false);
     }
 }
 
@@ -344,6 +350,45 @@ mod tests {
         crowd.send(7);
         assert_eq!(crowd.take(), [7]);
         assert!(!does_any_wait(&crowd.own) && !crowd.own.hands_out());
+        // One that waited is served by itself after the owner has seen that it waits.
+        context::set_bit(crowd.own.waiting(), 3);
+        crowd.post(1);
+        context::clear_bit(crowd.own.waiting(), 3);
+        crowd.serve();
+        crowd.send(7);
+        assert_eq!(crowd.take(), [7]);
+    }
+
+    /// A single message at a time, and a single receive: whoever is late is woken by nobody else.
+    #[test]
+    fn no_message_is_forgotten_that_meets_its_receive() {
+        const ROUNDS: u64 = 20_000;
+        let mut crowd = Crowd::new(1);
+        let (own, peer) = (crowd.own.clone(), crowd.peers[0].clone());
+        let taken = std::sync::atomic::AtomicU64::new(0);
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                for position in 0..ROUNDS {
+                    let message = Post::message(Operation::Send, 0, 0);
+                    queue::post_send(&peer, 0, position, &message, std::iter::empty());
+                    queue::pump(&peer, 0, Some(&own));
+                    while taken.load(SeqCst) <= position {
+                        std::hint::spin_loop();
+                        std::thread::yield_now();
+                    }
+                }
+            });
+            let until = std::time::Instant::now() + std::time::Duration::from_secs(60);
+            for round in 0..ROUNDS {
+                crowd.post(1);
+                crowd.serve();
+                while crowd.take().is_empty() {
+                    assert!(std::time::Instant::now() < until, "message {round} is forgotten");
+                    std::thread::yield_now();
+                }
+                taken.store(round + 1, SeqCst);
+            }
+        });
     }
 
     /// Peers on threads of their own, which post and come by whenever they like: nothing is lost, nobody sleeps for ever.
