@@ -234,6 +234,11 @@ fn work(seed: &Seed, load: &Load, part: Part, stop: &AtomicBool, index: u16) -> 
     let start = Instant::now();
     while !stop.load(Ordering::Relaxed) && start.elapsed() < load.time {
         while queue.outstanding() < usize::from(load.depth) && worker.begin(&mut queue)? {}
+        if queue.outstanding() == 0 {
+            // The news that the last capsule was sent is behind its answer: its slot is not free yet.
+            queue.check()?;
+            continue;
+        }
         let completion = queue.wait()?;
         worker.end(&mut queue, completion, true)?;
     }
