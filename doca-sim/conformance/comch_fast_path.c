@@ -316,6 +316,8 @@ static void arguments(struct end *end)
 	struct doca_comch_producer_task_send *task = NULL;
 	struct doca_comch_consumer_task_post_recv *receive = NULL;
 	struct doca_mmap *stopped;
+	struct doca_comch_producer *producers[256];
+	struct doca_comch_consumer *consumers[256];
 	struct fast fast, foreign;
 	struct doca_buf *buf;
 	uint32_t most, id, before;
@@ -372,6 +374,20 @@ static void arguments(struct end *end)
 	OK(doca_buf_dec_refcount(buf, NULL));
 	foreign.consumer = second;
 	fast_close(end, &foreign);
+
+	/* As many as the device says, of either kind, and no more. */
+	OK(doca_comch_producer_cap_get_max_producers(info, &most));
+	for (uint32_t i = 0; i < most; i++)
+		OK(doca_comch_producer_create(end->connection, &producers[i]));
+	FAILS(NO_MEMORY, doca_comch_producer_create(end->connection, &producer));
+	for (uint32_t i = 0; i < most; i++)
+		OK(doca_comch_producer_destroy(producers[i]));
+	OK(doca_comch_consumer_cap_get_max_consumers(info, &most));
+	for (uint32_t i = 1; i < most; i++)
+		OK(doca_comch_consumer_create(end->connection, fast.map, &consumers[i]));
+	FAILS(NO_MEMORY, doca_comch_consumer_create(end->connection, fast.map, &second));
+	for (uint32_t i = 1; i < most; i++)
+		OK(doca_comch_consumer_destroy(consumers[i]));
 
 	/* All tasks are out; then they come back unfilled. */
 	for (uint32_t i = 0; i < BUFS; i++)

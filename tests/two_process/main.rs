@@ -77,6 +77,7 @@ const COMCH: &[Test] = &[
         "comch::a_peer_that_takes_nothing_is_a_value",
         comch::control::a_peer_that_takes_nothing_is_a_value,
     ),
+    Test::new("comch::a_connection_has_its_share", comch::control::a_connection_has_its_share),
     Test::new("comch::a_server_ends_a_connection", comch::control::a_server_ends_a_connection),
     Test::new(
         "comch::a_client_without_a_server_falls_back",

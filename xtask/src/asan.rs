@@ -20,8 +20,14 @@ const TESTS: &[&str] =
 /// of its own, and of libdoca_comch, whose peers write into each other's rings.
 const PROGRAMS: &[&str] = &["sta_", "comch_"];
 
+/// Tests of Comch, all of whose peers run instrumented, too.
+const TWO_PROCESSES: &str = "comch::";
+
 /// Forgetting handles leaks by intention, so this test runs without LeakSanitizer.
 const LEAKS_BY_INTENTION: &str = "any_handle_can_be_forgotten";
+
+/// Whose tests they are, built once for all.
+const FACADE: &[&str] = &["--package", "doca", "--features", "comch"];
 
 /// What rustc is told. `-Z` needs either a nightly or this word to a stable one.
 const FLAGS: &str = "-Zsanitizer=address -Clink-arg=-rdynamic --cfg doca_sim_asan";
@@ -71,13 +77,10 @@ impl Instrumented {
 
     fn run(&self) -> Result {
         let tests: Vec<&str> = TESTS.iter().flat_map(|name| ["--test", name]).collect();
-        let mut all = self.test(true);
-        all.args(["--package", "doca"]).args(&tests).args(["--", "--skip", LEAKS_BY_INTENTION]);
-        process::run(&mut all)?;
-        let mut forgotten = self.test(false);
-        forgotten.args(["--package", "doca", "--test", "lifecycle", "--test", "prepared"]);
-        forgotten.args(["--", "--exact", LEAKS_BY_INTENTION]);
-        process::run(&mut forgotten)?;
+        process::run(self.test(true).args(FACADE).args(&tests).args(["--", "--skip", LEAKS_BY_INTENTION]))?;
+        let forgotten = ["--test", "lifecycle", "--test", "prepared", "--", "--exact", LEAKS_BY_INTENTION];
+        process::run(self.test(false).args(FACADE).args(forgotten))?;
+        process::run(self.test(true).args(FACADE).args(["--test", "two_process", "--", TWO_PROCESSES]))?;
         let chosen = |name: &str| PROGRAMS.iter().any(|start| name.starts_with(start));
         conformance::some(&self.sdk, chosen, &self.runtime()?)
     }

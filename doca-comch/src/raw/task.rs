@@ -1,4 +1,7 @@
 //! `doca_comch_task_send`
+//!
+//! DOCA has no call that gives such a task another message: each message takes a task from the pool, is told its user data,
+//! and frees it. (Tasks of the fast path, which have such calls, are kept.)
 
 use crate::control::Control;
 use crate::raw::bytes::Bytes;

@@ -76,6 +76,39 @@ pub fn a_peer_that_takes_nothing_is_a_value() {
     pair.finish();
 }
 
+/// What one connection may have on its way, whatever the context can.
+pub fn a_connection_has_its_share() {
+    const SHARE: u32 = 3;
+    let mut pair = Pair::new("share");
+    let mut config = pair.configure("share");
+    assert_eq!(config.set_sends_per_connection(0).unwrap_err().refusal(), Some(Refusal::OutOfRange));
+    config.set_sends_per_connection(SHARE).unwrap();
+    let client = config.start(&pair.engine).unwrap().running_within(LIMIT).unwrap();
+    let connection = client.connection().unwrap();
+    pair.server.say("sleep");
+    pair.server.expect("asleep");
+    let (mut sent, most) = (0, RECV_QUEUE + SHARE);
+    until(&pair.engine, || {
+        let taken = connection.send(b"one of many");
+        let full = taken.as_ref().is_err_and(|error| error.kind() == Kind::Full);
+        assert!(connection.in_flight() <= SHARE && (full || taken.is_ok()), "{taken:?}");
+        sent += u32::from(taken.is_ok());
+        sent == most
+    });
+    assert_eq!(
+        (connection.send(b"too many").unwrap_err().kind(), connection.in_flight()),
+        (Kind::Full, SHARE)
+    );
+    pair.server.say("wake");
+    for _ in 0..most {
+        assert_eq!(connection.receive_for(LIMIT).unwrap(), b"one of many");
+    }
+    connection.wait_sent_for(LIMIT).unwrap();
+    client.stop().wait_for(LIMIT).unwrap();
+    pair.server.expect("a client has gone");
+    pair.finish();
+}
+
 pub fn a_server_ends_a_connection() {
     let mut pair = Pair::new("ends");
     let (client, connection) = pair.connect("ends");
