@@ -566,6 +566,8 @@ static const struct {
 	{"full queue", full_queue, PROFILE, "full-is-again", NULL},
 	{"exported stays", exported_stays, PROFILE, "exported-mmap-not-stoppable", NULL},
 	{"source changed", source_changed, "DOCA_SIM_STRICT", "1", "the source of a send task was changed"},
+	{"strict?", nothing_happens, "DOCA_SIM_STRICT", "yes", "DOCA_SIM_STRICT is `yes`"},
+	{"wrong name", nothing_happens, "DOCA_SIM_FAULT", "fail=send:1:IO_FAILED", "DOCA_SIM_FAULT is no variable"},
 	{"room is put back", room_is_put_back, PROFILE, "strict", NULL},
 	{"alike", alike, NULL, NULL, NULL},
 	{"another kind", another_kind, NULL, NULL, "is RoCE v1, the peer's is RoCE v2 over IPv6"},

@@ -9,6 +9,7 @@
 mod rules;
 
 use crate::code::{Code, Res};
+use crate::environment;
 use crate::fabric::clock;
 use crate::lock::lock;
 use crate::log;
@@ -38,7 +39,7 @@ pub fn point() {
 #[cold]
 fn count_down() {
     if LEFT.load(Relaxed) == UNREAD {
-        let wanted = std::env::var("DOCA_SIM_KILL_AT").ok().and_then(|n| n.parse().ok());
+        let wanted = std::env::var(environment::KILL_AT).ok().and_then(|point| environment::kill_at(&point));
         LEFT.store(wanted.unwrap_or(NEVER), Relaxed);
         if wanted.is_none() {
             return;

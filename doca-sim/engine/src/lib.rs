@@ -28,6 +28,7 @@ mod ctx;
 mod dev;
 mod dma;
 mod entry;
+mod environment;
 mod fabric;
 mod fault;
 mod fork;

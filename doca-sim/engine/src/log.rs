@@ -22,6 +22,7 @@ pub(crate) use sink::{Sink, Stdio, print};
 pub(crate) use sources::{register as register_source, unregister as unregister_source};
 
 use crate::code::{Code, Res};
+use crate::environment::{self, LOG_LEVELS};
 use crate::lock::lock;
 use backend::Registry;
 use line::Record;
@@ -45,7 +46,7 @@ pub(crate) use {at, debug, error, info, trace, warning};
 
 static REGISTRY: LazyLock<Mutex<Registry>> = LazyLock::new(|| {
     let level = |name| std::env::var(name).ok().and_then(|text| Level::parse(&text));
-    let registry = Registry::new(level("DOCA_LOG_LEVEL"), level("DOCA_LOG_LEVEL_SDK"));
+    let registry = Registry::new(level(LOG_LEVELS[0]), level(LOG_LEVELS[1]));
     MOST_VERBOSE.store(registry.most_verbose_sdk(), Ordering::Relaxed);
     Mutex::new(registry)
 });
@@ -150,7 +151,8 @@ pub(crate) fn release() -> Option<String> {
     text.to_str().ok().map(str::to_owned)
 }
 
-/// Says on stderr, once per process, that no hardware is behind this library. `DOCA_SIM_QUIET` hides it.
+/// Says on stderr, once per process, that no hardware is behind this library, which `DOCA_SIM_QUIET` hides; and
+/// logs what is wrong with the environment.
 pub fn announce_once() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
@@ -163,5 +165,6 @@ pub fn announce_once() {
             print(Stdio::Err, line.as_bytes());
         }
         crate::log::info!("DOCA version{space}{release} (simulator)");
+        environment::check();
     });
 }

@@ -2,7 +2,7 @@
 //!
 //! `DOCA_SIM_PROFILE` names them, separated by commas. Without it, the simulator follows NVIDIA's guidance.
 
-use crate::log;
+use crate::{environment, log};
 use std::sync::OnceLock;
 
 macro_rules! profiles {
@@ -90,8 +90,7 @@ pub fn get() -> Profiles {
             log::error!("DOCA_SIM_PROFILE: unknown profile '{unknown}'; known are {:?}", Profiles::NAMES);
             Profiles::default()
         });
-        let asked =
-            std::env::var_os("DOCA_SIM_STRICT").is_some_and(|value| !value.is_empty() && value != "0");
+        let asked = std::env::var_os(environment::STRICT).is_some_and(|value| value == "1");
         Profiles { strict: profiles.strict || asked, ..profiles }
     })
 }

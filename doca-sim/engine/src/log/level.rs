@@ -48,6 +48,11 @@ impl Level {
         }
     }
 
+    /// The header's words for all levels.
+    pub fn words() -> impl Iterator<Item = &'static str> {
+        LEVELS.iter().map(|row| row.1[0])
+    }
+
     /// The number in the header.
     pub fn number(self) -> u32 {
         self.0
