@@ -2,7 +2,7 @@
 
 /// A `doca_error_t`. Any value may arrive from a program, so this is a number and not an enum.
 #[repr(transparent)]
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq)]
 pub struct Code(pub u32);
 
 /// What engine functions return.
@@ -27,6 +27,16 @@ macro_rules! codes {
             ),)*
         ];
     };
+}
+
+/// The name in the header, for messages; the number where it has none.
+impl std::fmt::Debug for Code {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match TABLE.get(self.0 as usize) {
+            Some((name, _)) => f.write_str(&name.to_string_lossy()),
+            None => write!(f, "{}", self.0),
+        }
+    }
 }
 
 impl Code {
@@ -65,4 +75,14 @@ codes! {
     28 AUTHENTICATION "Authentication failed";
     29 BAD_CONFIG "Invalid configuration";
     30 SKIPPED "Earlier output was dropped";
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn messages_show_names() {
+        assert_eq!(format!("{:?} {:?}", Code::IN_USE, Code(31)), "DOCA_ERROR_IN_USE 31");
+    }
 }

@@ -16,7 +16,7 @@ use crate::fabric::clock;
 use crate::fabric::context::{ContextId, LinkId};
 use crate::fabric::listener;
 use crate::fabric::mailbox::{Control, Kind, Message, Offer, REJECT_NO_RESOURCES};
-use crate::fabric::network::Address;
+use crate::fabric::network::{self, Address};
 use crate::fabric::process::{self, ContextPlace};
 use crate::log;
 use crate::topology;
@@ -63,8 +63,9 @@ pub fn ask(endpoint: &Endpoint, running: &Running, at: &Address) -> Res {
             *running.attempt.server.borrow_mut() = Some(server);
         }
         Err(code) => {
-            let name = String::from_utf8_lossy(&endpoint.name);
-            log::error!("doca_comch_client: there is no server {name} for {}", endpoint.device().ibdev);
+            let (name, network) = (String::from_utf8_lossy(&endpoint.name), network::directory());
+            let (ibdev, network) = (&endpoint.device().ibdev, network.display());
+            log::error!("doca_comch_client: there is no server {name} for {ibdev} in the network {network}");
             log::debug!("doca_comch_client: {code:?}");
             running.attempt.give_up_at.set(patience);
         }

@@ -213,7 +213,8 @@ fn record_lock(file: &File, command: libc::c_int, kind: libc::c_int) -> Option<l
     (result == 0).then_some(libc::c_int::from(lock.l_type))
 }
 
-fn directory() -> PathBuf {
+/// The directory that the environment names, or the user's own.
+pub fn directory() -> PathBuf {
     let set = |name| std::env::var_os(name).filter(|v| !v.is_empty()).map(PathBuf::from);
     if let Some(dir) = set("DOCA_SIM_DIR") {
         return dir;

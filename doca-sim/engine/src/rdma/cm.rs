@@ -17,7 +17,7 @@ use crate::fabric::context::{ContextView, FarEnd, LinkId, LinkState};
 use crate::fabric::descriptor::ConnectionDescriptor;
 use crate::fabric::listener::{self, Listener};
 use crate::fabric::mailbox::{self, Control, Kind, Message, Offer};
-use crate::fabric::network::Address;
+use crate::fabric::network::{self, Address};
 use crate::fabric::queue::{self, Holder};
 use crate::fabric::{clock, process};
 use crate::log;
@@ -134,7 +134,9 @@ impl Rdma {
         connection.deadline.set(clock::now() + timeout * listener::THINKING);
 
         let Some(server) = find_listener(addr) else {
-            give_up(&running, &connection, "nobody listens at that address and port");
+            let network = network::directory();
+            let why = format!("nobody listens at that address and port in the network {}", network.display());
+            give_up(&running, &connection, &why);
             return Ok(());
         };
         connection.set_far(server);
