@@ -18,6 +18,8 @@ const LISTENING: &str = "listening on port";
 const POSTED: &str = "The receive is posted";
 const SUCCESS: &str = "Sample finished successfully";
 
+const DEMOS: [&str; 3] = ["rdma", "relay", "sta"];
+
 /// `cargo sim demo [rdma]`
 pub(crate) fn command(args: &[String]) -> Result {
     match args {
@@ -25,7 +27,10 @@ pub(crate) fn command(args: &[String]) -> Result {
         [name] if name == "rdma" => {}
         [name] if name == "relay" => return crate::demo_relay::command(),
         [name] if name == "sta" => return crate::demo_sta::command(),
-        [other, ..] => return Err(format!("there is no demo `{other}`; there are: rdma, relay, sta")),
+        [name, more, ..] if DEMOS.contains(&name.as_str()) => {
+            return Err(format!("demo {name} takes no arguments, got {more}"));
+        }
+        [other, ..] => return Err(format!("there is no demo `{other}`; there are: {}", DEMOS.join(", "))),
     }
     let sdk = Sdk::ready()?;
     build(&sdk)?;

@@ -99,6 +99,7 @@ fn dispatch(args: &[String]) -> Result<ExitCode> {
         "bench" => return bench::command(rest),
         "test" | "run" | "build" | "check" | "clippy" | "doc" => return sdk::cargo(args),
         "--" if !rest.is_empty() => return sdk::cargo(rest),
+        "--" => return Err("after `--` comes a cargo command, as in `cargo sim -- tree`".to_owned()),
         other => return Err(format!("unknown command `{other}`; `cargo sim --help` lists them")),
     }
     Ok(ExitCode::SUCCESS)
