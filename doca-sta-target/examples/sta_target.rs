@@ -24,9 +24,19 @@ use serde::Deserialize;
 use std::fs::OpenOptions;
 use std::net::SocketAddr;
 use std::path::PathBuf;
+use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
+
+const USAGE: &str = r#"usage: sta_target CONFIG.json, for example with
+{
+  "control": "mlx5_0",
+  "listen": ["192.168.1.1:4420"],
+  "disks": [{ "file": "disk.img", "block_size": 512, "create_mib": 64 }],
+  "subsystems": [{ "nqn": "nqn.2014-08.org.example:disk", "namespaces": [{ "nsid": 1, "disk": 0 }] }]
+}
+"#;
 
 /// Whatever goes wrong.
 type Fault = Box<dyn std::error::Error + Send + Sync>;
@@ -98,10 +108,35 @@ fn serial() -> String {
     "STA0001".to_owned()
 }
 
-fn main() -> Result<(), Fault> {
-    let path = std::env::args().nth(1).ok_or("usage: sta_target CONFIG.json")?;
-    let text = std::fs::read_to_string(&path).map_err(|error| format!("{path}: {error}"))?;
+fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let path = match &arguments[..] {
+        [help] if help == "--help" || help == "-h" => {
+            print!("{USAGE}");
+            return ExitCode::SUCCESS;
+        }
+        [path] => path,
+        _ => {
+            eprint!("{USAGE}");
+            return ExitCode::from(2);
+        }
+    };
+    match serve(path) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("sta_target: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// Until a signal asks for the end.
+fn serve(path: &str) -> Result<(), Fault> {
+    let text = std::fs::read_to_string(path).map_err(|error| format!("{path}: {error}"))?;
     let file: File = serde_json::from_str(&text).map_err(|error| format!("{path}: {error}"))?;
+    if file.listen.is_empty() {
+        return Err(format!("{path}: `listen` names no address").into());
+    }
     let stop = on_signal()?;
     // Disks outlive the target that has their queues.
     let disks = file.disks.iter().map(start_disk).collect::<Result<Vec<_>, _>>()?;

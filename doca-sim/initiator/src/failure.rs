@@ -26,7 +26,7 @@ pub enum Error {
         source: std::io::Error,
     },
     /// The connection manager told of something else than what was waited for.
-    #[error("instead of {wanted}, the connection manager told of event {event} with status {status}")]
+    #[error("instead of {wanted}, the connection manager told of event {event} with status {}", reason(*status))]
     Event {
         /// What was waited for.
         wanted: &'static str,
@@ -139,5 +139,13 @@ impl Error {
             _ => Part::Io(qid),
         };
         Failure { part, error: self }
+    }
+}
+
+/// The status of an event, in words where it is an errno.
+fn reason(status: i32) -> String {
+    match status.checked_neg() {
+        Some(errno) if errno > 0 => format!("{status}: {}", std::io::Error::from_raw_os_error(errno)),
+        _ => status.to_string(),
     }
 }
