@@ -306,9 +306,10 @@ fn package_of_header(header: &str) -> &'static str {
 }
 
 /// How to do without: the simulator in place of an SDK, and its command in place of a hunt for packages.
-const SIMULATOR: [&str; 2] = [
+const SIMULATOR: [&str; 3] = [
     "build with the DOCA simulator, which needs no SDK: `cargo sim -- build` in doca's repository installs",
-    "what it needs; elsewhere, set DOCA_DIR=DIR after one `cargo sim install --prefix DIR` there",
+    "what it needs; elsewhere, set DOCA_DIR=DIR after one `cargo sim install --prefix DIR` there, and to run the",
+    "program LD_LIBRARY_PATH=DIR/lib/<arch>-linux-gnu; or evaluate what `cargo sim env` prints there",
 ];
 
 impl fmt::Display for Failure {
