@@ -11,7 +11,7 @@ use doca::comch::{
     Client, Config, Connection, ConnectionState, Consumer, Left, Message, Pending, Producer, RemoteConsumer,
     Server, Starting,
 };
-use doca::{Access, Code, Device, Kind, Memory, ProgressEngine, SharedBuffer, SharedMemory};
+use doca::{Access, Code, Device, Kind, Memory, ProgressEngine, Refusal, SharedBuffer, SharedMemory};
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
@@ -190,8 +190,14 @@ impl Lane {
             }
         }
         let Lane { memory, consumer, producer, posted, .. } = self;
-        consumer.stop().wait_for(LIMIT).map_err(|failed| failed.error).unwrap();
-        producer.stop().wait_for(LIMIT).map_err(|failed| failed.error).unwrap();
+        // Under some profiles the connection is over by now, and they have gone with it.
+        let ended = [
+            consumer.stop().wait_for(LIMIT).err().map(|failed| failed.error),
+            producer.stop().wait_for(LIMIT).err().map(|failed| failed.error),
+        ];
+        for error in ended.into_iter().flatten() {
+            assert_eq!(error.refusal(), Some(Refusal::EngineGone), "{error}");
+        }
         for mut receive in posted {
             let Err(failed) = receive.wait_for(LIMIT) else { panic!("a message of the dead") };
             assert!(matches!(failed.error.kind(), Kind::Io | Kind::Disconnected), "{}", failed.error);
@@ -277,7 +283,8 @@ pub fn survivor(parent: &mut Parent, args: &[String]) {
             before = open_files();
         }
     }
-    assert_eq!(open_files(), before, "descriptors are left behind");
+    let after = open_files();
+    assert!(after <= before, "descriptors are left behind: {after}, {before} after the first");
     assert!(tally.early * 2 < rounds, "{} of {rounds} died before their fast path was open", tally.early);
     assert!(tally.messages > rounds, "only {} messages", tally.messages);
     if let Some(server) = server {
