@@ -69,6 +69,15 @@ impl Drop for Twice {
     }
 }
 
+/// Calls it in the end.
+struct OnDrop<F: Fn()>(F);
+
+impl<F: Fn()> Drop for OnDrop<F> {
+    fn drop(&mut self) {
+        (self.0)();
+    }
+}
+
 struct First(std::sync::Arc<Twice>);
 
 // SAFETY: the page is mapped as long as this lives, and zeroed by the kernel. This program writes it by atomics only, as
@@ -172,20 +181,25 @@ pub fn nothing_is_lost_beside_the_owners_cpu() {
     let twice = std::sync::Arc::new(Twice::new());
     let (done, own) = (AtomicBool::new(false), AtomicU64::new(0));
     let counted = std::thread::scope(|scope| {
-        let counted = count(Memory::foreign(First(twice.clone())), || {
+        // Also when `count` panics: the scope waits for its thread.
+        let _end = OnDrop(|| done.store(true, Ordering::Relaxed));
+        count(Memory::foreign(First(twice.clone())), || {
             scope.spawn(|| {
+                let counts = || twice.word().load(Ordering::Relaxed) & 0xffff_ffff;
                 while !done.load(Ordering::Relaxed) {
                     // So close to each other that an atomic of a peer in two steps meets one in between.
+                    let before = counts();
                     for _ in 0..BURST {
                         twice.word().fetch_add(1 << 32, Ordering::Relaxed);
                     }
                     own.fetch_add(BURST, Ordering::Relaxed);
-                    std::thread::yield_now();
+                    // A peer's turn: one that compares and swaps would never meet what it read.
+                    while counts() == before && !done.load(Ordering::Relaxed) {
+                        std::thread::yield_now();
+                    }
                 }
             });
-        });
-        done.store(true, Ordering::Relaxed);
-        counted
+        })
     });
     let last = twice.word().load(Ordering::Relaxed);
     assert_eq!((counted & 0xffff_ffff, last & 0xffff_ffff), (PEERS * TIMES, PEERS * TIMES));
