@@ -173,8 +173,9 @@ impl Lane {
         for mut send in self.sending.drain(..) {
             // It was there before the death, or fails after some time.
             if let Err(failed) = send.wait_for(deadline - Instant::now()) {
-                assert_eq!(failed.error.code(), Some(Code::CONNECTION_ABORTED), "{}", failed.error);
-                assert!(failed.value.is_some(), "the buffer comes back");
+                // Memory that went while bytes were on their way to it is an error of its own.
+                let told = matches!(failed.error.code(), Some(Code::CONNECTION_ABORTED | Code::IO_FAILED));
+                assert!(told && failed.value.is_some(), "{}", failed.error);
             }
         }
         while engine.progress().unwrap() {}
