@@ -10,7 +10,7 @@ use doca_sta::event::Event;
 use nvme_wire::{IoOpcode, Status};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
-use support::{Ask, BLOCKS, CHILD, LIMIT, Serving, alone, connected, disk, host, start, verify, way};
+use support::{Ask, BLOCKS, LIMIT, Serving, alone, connected, disk, host, start, verify, way};
 
 #[test]
 fn capsules_get_the_status_of_the_specification() {
@@ -152,13 +152,24 @@ fn a_target_ends_under_load() {
     });
 }
 
-/// The host of the test below: it writes until it is killed.
-#[test]
-#[ignore = "run by another test, as a process that is killed"]
+/// Set in a process that a test starts to kill it: it is the same test again, in another part.
+const VICTIM: &str = "DOCA_STA_TARGET_VICTIM";
+
+fn is_victim() -> bool {
+    std::env::var_os(VICTIM).is_some()
+}
+
+fn victim_of(test: &str) -> Child {
+    Command::new(std::env::current_exe().unwrap())
+        .args([test, "--exact"])
+        .env(VICTIM, "1")
+        .stdout(Stdio::null())
+        .spawn()
+        .unwrap()
+}
+
+/// Writes until it is killed.
 fn busy_host() {
-    if std::env::var_os(CHILD).is_none() {
-        return;
-    }
     let time = Duration::from_secs(600);
     let load = Load { queues: 2, depth: 16, size: 4096, random: true, mix: Mix::Write, time, nsid: 1 };
     let _ = load::run(&mut connected(), &load);
@@ -166,15 +177,14 @@ fn busy_host() {
 
 #[test]
 fn a_killed_host_leaves_nothing() {
+    if is_victim() {
+        return busy_host();
+    }
     alone("a_killed_host_leaves_nothing", "", || {
         let serving = Serving::start();
         for _ in 0..3 {
             let before = serving.statistics().namespaces[0].2.get("write_cmds").unwrap();
-            let mut victim = Command::new(std::env::current_exe().unwrap())
-                .args(["busy_host", "--exact", "--include-ignored"])
-                .stdout(Stdio::null())
-                .spawn()
-                .unwrap();
+            let mut victim = victim_of("a_killed_host_leaves_nothing");
             serving.until("it writes", |now| now.namespaces[0].2.get("write_cmds").unwrap() > before + 20);
             victim.kill().unwrap();
             victim.wait().unwrap();
@@ -185,26 +195,13 @@ fn a_killed_host_leaves_nothing() {
     });
 }
 
-/// The target of the test below, in a process of its own: it serves until it is killed.
-#[test]
-#[ignore = "run by another test, as a process that is killed"]
+/// Serves until it is killed.
 fn lone_target() {
-    if std::env::var_os(CHILD).is_none() {
-        return;
-    }
     let disk = disk();
     let mut target = start(&disk).unwrap();
     loop {
         target.run_for(Duration::from_secs(1)).unwrap();
     }
-}
-
-fn lone() -> Child {
-    Command::new(std::env::current_exe().unwrap())
-        .args(["lone_target", "--exact", "--include-ignored"])
-        .stdout(Stdio::null())
-        .spawn()
-        .unwrap()
 }
 
 /// Connects once the target listens.
@@ -223,15 +220,19 @@ fn eventually_connected() -> Controller {
 
 #[test]
 fn a_killed_target_can_be_started_again() {
-    alone("a_killed_target_can_be_started_again", "", || {
-        let mut target = lone();
+    const NAME: &str = "a_killed_target_can_be_started_again";
+    if is_victim() {
+        return lone_target();
+    }
+    alone(NAME, "", || {
+        let mut target = victim_of(NAME);
         let mut controller = eventually_connected();
         verify(&mut controller, Duration::from_millis(100));
         target.kill().unwrap();
         target.wait().unwrap();
         assert!(controller.keep_alive().is_err(), "the host notices");
         drop(controller);
-        let mut again = lone();
+        let mut again = victim_of(NAME);
         verify(&mut eventually_connected(), Duration::from_millis(100));
         again.kill().unwrap();
         again.wait().unwrap();

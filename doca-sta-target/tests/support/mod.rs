@@ -34,7 +34,7 @@ pub fn alone_under(test: &str, profile: &str, topology: &str, body: fn()) {
     }
     let network = tempfile::tempdir().unwrap();
     let mut command = Command::new(std::env::current_exe().unwrap());
-    command.args([test, "--exact", "--nocapture", "--include-ignored"]);
+    command.args([test, "--exact", "--nocapture"]);
     command.env(CHILD, "1").env("DOCA_SIM_QUIET", "1").env("DOCA_SIM_DIR", network.path().join("net"));
     if !profile.is_empty() {
         command.env("DOCA_SIM_PROFILE", profile);

@@ -7,7 +7,7 @@ use std::io::{Read, Write};
 use std::os::unix::net::UnixListener;
 use std::thread;
 use support::clients::{ends, exchange, works};
-use support::pair::{Place, echo, eventually, pattern};
+use support::pair::{Place, Process, echo, eventually, pattern};
 
 over_both_paths! {
     whoever_is_killed_its_clients_see_an_end_and_a_restart_works,
@@ -21,6 +21,8 @@ macro_rules! under_profiles {
         fn $test() {
             let place = Place::with_profile($profile);
             whoever_is_killed_its_clients_see_an_end_and_a_restart_works(&place);
+            let log = std::fs::read_to_string(place.path("host.log")).unwrap();
+            assert!(!log.contains("unknown profile"), "{log}");
         })*
     };
 }
@@ -30,7 +32,7 @@ under_profiles! {
     deaths_that_are_told_late: "comch-death-late",
     disconnections_that_are_told_to_their_author: "comch-disconnect-told",
     credits_that_need_both_sides: "comch-credits-both-sides",
-    credits_that_are_there_at_once: "comch-credits-at-once",
+    credits_that_need_the_consumers_side: "comch-credits-consumer-side",
     starts_that_are_lost_where_the_engine_is_armed: "comch-lost-consumer-start",
 }
 
@@ -67,16 +69,23 @@ fn killed_before_its_session_is_up(place: &Place) {
     echo(UnixListener::bind(place.server_path()).unwrap());
     let off = ["--probe-app", "off"];
     let (mut dpu, mut host) = (place.dpu(&off), place.host(&off));
-    for round in 0..24 {
-        if round % 2 == 0 {
+    for point in 0..10 {
+        // It kills itself, at a later point of the simulator each time.
+        let dying = |mut command: std::process::Command, log| {
+            Process::start(
+                command.args(off).env("DOCA_SIM_KILL_AT", (point + 1).to_string()),
+                &place.path(log),
+            )
+        };
+        if point % 2 == 0 {
             host.kill();
+            dying(place.host_command(), "host.log").ended();
             host = place.host(&off);
         } else {
             dpu.kill();
+            dying(place.dpu_command(), "dpu.log").ended();
             dpu = place.dpu(&off);
         }
-        // Up to some milliseconds, which is what a start takes on an idle machine.
-        thread::sleep(std::time::Duration::from_millis(round));
     }
     // The last death may be noticed while a client is there.
     let sent = pattern(1, 10_000);

@@ -176,6 +176,11 @@ impl Process {
         self.child.wait().unwrap();
     }
 
+    /// Waits until it has ended by itself.
+    pub fn ended(&mut self) {
+        self.child.wait().unwrap();
+    }
+
     pub fn terminate(&self) {
         self.signal(Signal::SIGTERM);
     }
