@@ -18,13 +18,13 @@ impl Bytes {
 
     /// Copies a message into a buffer, in parts; gives its address and length.
     ///
-    /// # Safety
-    ///
-    /// No message is on its way from this buffer.
-    ///
     /// # Panics
     ///
     /// If there is no such buffer, or the parts are longer than it.
+    ///
+    /// # Safety
+    ///
+    /// No message is on its way from this buffer.
     pub(crate) unsafe fn fill(&self, index: usize, parts: &[&[u8]]) -> (*const u8, usize) {
         let begin = index * self.size;
         assert!(begin + self.size <= self.start.len());

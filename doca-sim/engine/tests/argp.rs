@@ -1,5 +1,4 @@
 //! The command-line parser, through the functions that `libdoca_argp` calls.
-#![allow(clippy::undocumented_unsafe_blocks, reason = "each call is one C call with live arguments")]
 
 use std::cell::RefCell;
 use std::ffi::{CStr, CString, c_char, c_int, c_void};
@@ -400,6 +399,8 @@ fn scratch(name: &str) -> std::path::PathBuf {
 fn each_call_has_its_state() {
     let turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
     let mut handle = null_mut();
+    // SAFETY: handles are what this library made, live as long as its rules say, or refused before they are followed; names
+    // are C strings.
     unsafe {
         assert_eq!(sim_doca_argp_destroy(), BAD_STATE);
         assert_eq!(start(&[]), BAD_STATE);
@@ -446,6 +447,8 @@ fn each_call_has_its_state() {
 #[test]
 fn a_declaration_must_be_whole_and_its_names_free() {
     let program = Program::ordinary();
+    // SAFETY: each was made just now and is registered at most once; NULL is refused before it is followed; names are C
+    // strings.
     unsafe {
         let register = |param| sim_doca_argp_register_param(param);
         assert_eq!(register(param(None, None, INT)), INITIALIZATION);
@@ -483,6 +486,7 @@ fn a_declaration_must_be_whole_and_its_names_free() {
 #[test]
 fn null_pointers_are_refused() {
     let _program = Program::new();
+    // SAFETY: NULL is refused before it is followed; the vectors of words have as many entries as are named.
     unsafe {
         assert_eq!(sim_doca_argp_param_create(null_mut()), INVALID_VALUE);
         assert_eq!(sim_doca_argp_cmd_create(null_mut()), INVALID_VALUE);
@@ -506,6 +510,7 @@ fn null_pointers_are_refused() {
 fn log_levels_reach_the_log() {
     let program = Program::new();
     let mut level = 0;
+    // SAFETY: the level is a local integer, which the calls write.
     unsafe {
         sim_doca_log_level_set_global_lower_limit(40);
         assert_eq!(sim_doca_argp_get_log_level(&mut level), SUCCESS);
@@ -528,6 +533,7 @@ fn the_validation_callback_comes_last_and_decides() {
         NOT_PERMITTED
     }
     let program = Program::ordinary();
+    // SAFETY: a function of the type that is asked for, which follows no pointer.
     assert_eq!(unsafe { sim_doca_argp_register_validation_callback(Some(refuse)) }, SUCCESS);
     assert_eq!(program.start(&["-g", "1"]), NOT_PERMITTED);
     assert_eq!(calls(), ["int 1", "validation"]);
@@ -535,10 +541,13 @@ fn the_validation_callback_comes_last_and_decides() {
 
 unsafe extern "C" fn on_dpdk(argc: c_int, argv: *mut *mut c_char) -> u32 {
     for at in 0..argc as usize {
+        // SAFETY: there are `argc` C strings, which live during the call.
         note(unsafe { CStr::from_ptr(*argv.add(at)) }.to_string_lossy());
     }
+    // SAFETY: the array has one entry more, as `argv` of `main` has.
     assert!(unsafe { *argv.add(argc as usize) }.is_null());
     // DPDK's parser reorders the array; nothing may be freed twice for it.
+    // SAFETY: the array is this callback's to change, and has at least the program's name.
     unsafe { argv.write(*argv.add(argc as usize - 1)) };
     SUCCESS
 }
@@ -558,6 +567,7 @@ fn what_precedes_two_dashes_is_for_dpdk() {
         (&["-j", json], "/usr/bin/program,-l,0-1,-a,03:00.0,dv_flow_en=2,-a,auxiliary:mlx5_core.sf.4,-n,4"),
     ] {
         let program = Program::ordinary();
+        // SAFETY: the callback follows what `on_dpdk` says it is given.
         unsafe { sim_doca_argp_set_dpdk_program(Some(on_dpdk)) };
         assert_eq!(program.start(words), SUCCESS, "{words:?}");
         assert_eq!(calls().join(","), expected, "{words:?}");
@@ -566,7 +576,9 @@ fn what_precedes_two_dashes_is_for_dpdk() {
 }
 
 unsafe extern "C" fn call_logger(logger: unsafe extern "C" fn(), level: u32, text: *const c_char) {
+    // SAFETY: the function that was registered, which does nothing.
     unsafe { logger() };
+    // SAFETY: the message is a C string, which lives during the call.
     note(format!("{level} {}", unsafe { CStr::from_ptr(text) }.to_string_lossy()));
 }
 
@@ -574,6 +586,7 @@ unsafe extern "C" fn call_logger(logger: unsafe extern "C" fn(), level: u32, tex
 fn messages_to_the_user_reach_the_programs_logger() {
     unsafe extern "C" fn logger() {}
     let program = Program::ordinary();
+    // SAFETY: functions of the types that are asked for.
     unsafe {
         assert_eq!(sim_doca_argp_disable_logger_callback(), BAD_STATE);
         assert_eq!(sim_doca_argp_register_logger_callback(Some(logger), call_logger), SUCCESS);
@@ -581,6 +594,7 @@ fn messages_to_the_user_reach_the_programs_logger() {
     }
     assert_eq!(program.start(&["-x"]), NOT_SUPPORTED);
     assert_eq!(calls(), ["30 unknown flag -x"]);
+    // SAFETY: it takes no argument.
     assert_eq!(unsafe { sim_doca_argp_disable_logger_callback() }, SUCCESS);
 }
 
@@ -592,14 +606,17 @@ fn a_version_callback_may_return_or_destroy_the_parser() {
         SUCCESS
     }
     unsafe extern "C" fn end(_: Ptr, _: Ptr) -> u32 {
+        // SAFETY: it takes no argument, and the parser is there while it calls back.
         unsafe { sim_doca_argp_destroy() }
     }
     let program = Program::ordinary();
+    // SAFETY: a function of the type that is asked for, which follows no pointer.
     assert_eq!(unsafe { sim_doca_argp_register_version_callback(Some(version)) }, SUCCESS);
     assert_eq!(program.start(&["-v", "-g", "1"]), SUCCESS);
     assert_eq!(calls(), ["version", "int 1"]);
     drop(program);
     let program = Program::ordinary();
+    // SAFETY: a function of the type that is asked for, which follows no pointer.
     assert_eq!(unsafe { sim_doca_argp_register_version_callback(Some(end)) }, SUCCESS);
     assert_eq!(program.start(&["-v", "-g", "1"]), BAD_STATE);
     assert_eq!(calls(), [""; 0]);
@@ -616,6 +633,7 @@ fn child() {
         param(Some(c"p"), Some(c"plain"), INT),
         param(None, Some(c"a-flag-with-a-name-that-is-too-long-for-its-column"), STRING),
     );
+    // SAFETY: all of them were made just now and are not registered yet; texts are C strings or NULL.
     unsafe {
         sim_doca_argp_param_set_mandatory(mandatory);
         sim_doca_argp_param_set_hidden(hidden);
