@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 pub const SOON: Duration = Duration::from_secs(60);
 
 /// Looks again and again until there is an answer: files, descriptors and numbers of other processes tell nobody that they
-/// have changed.
+/// have changed. Between two looks those run whom it waits for.
 pub fn eventually<R>(what: &str, mut look: impl FnMut() -> Option<R>) -> R {
     let until = Instant::now() + SOON;
     loop {
@@ -21,7 +21,7 @@ pub fn eventually<R>(what: &str, mut look: impl FnMut() -> Option<R>) -> R {
             return found;
         }
         assert!(Instant::now() < until, "not in time: {what}");
-        thread::sleep(Duration::from_millis(2));
+        thread::yield_now();
     }
 }
 
