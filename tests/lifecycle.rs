@@ -13,104 +13,56 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::task::{Context, Wake, Waker};
 use std::time::Duration;
+use support::drops::{self, Parts};
 use support::{Pair, Side, device, free_port, log};
 
 /// Longer than anything here takes; a test that needs it fails.
 const LIMIT: Duration = Duration::from_secs(10);
 
 /// Everything that a program can hold, with tasks in flight.
-struct Everything {
-    parts: Vec<Box<dyn std::any::Any>>,
-}
-
-impl Everything {
-    fn new() -> Self {
-        let pair = Pair::new();
-        let Pair { engine, memory, left, right } = pair;
-        let listener = right.rdma.listen(free_port(), |_| Decision::accept()).unwrap();
-        let taken = memory.take(64).unwrap();
-        let frozen = memory.take(64).unwrap().freeze().unwrap();
-        let receive = right.receives.submit(memory.take(64).unwrap()).unwrap();
-        // Without a receive on the other side these two stay in flight.
-        let send = right.sends.submit(&right.connection, memory.take(64).unwrap()).unwrap();
-        let shared = right.sends.submit(&right.connection, frozen.clone()).unwrap();
-        let (exported, _) = left.rdma.export().unwrap();
-        let parts: Vec<Box<dyn std::any::Any>> = vec![
-            Box::new(engine),
-            Box::new(memory),
-            Box::new(left.rdma),
-            Box::new(left.connection),
-            Box::new((left.sends, left.receives)),
-            Box::new(right.rdma),
-            Box::new(right.connection),
-            Box::new((right.sends, right.receives)),
-            Box::new(listener),
-            Box::new(taken),
-            Box::new(frozen),
-            Box::new(receive),
-            Box::new(send),
-            Box::new(shared),
-            Box::new(exported),
-        ];
-        Everything { parts }
-    }
-}
-
-/// A small generator: the same orders in each run.
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, limit: usize) -> usize {
-        self.0 = self.0.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
-        (self.0 >> 33) as usize % limit
-    }
+fn everything() -> Parts {
+    let pair = Pair::new();
+    let Pair { engine, memory, left, right } = pair;
+    let listener = right.rdma.listen(free_port(), |_| Decision::accept()).unwrap();
+    let taken = memory.take(64).unwrap();
+    let frozen = memory.take(64).unwrap().freeze().unwrap();
+    let receive = right.receives.submit(memory.take(64).unwrap()).unwrap();
+    // Without a receive on the other side these two stay in flight.
+    let send = right.sends.submit(&right.connection, memory.take(64).unwrap()).unwrap();
+    let shared = right.sends.submit(&right.connection, frozen.clone()).unwrap();
+    let (exported, _) = left.rdma.export().unwrap();
+    vec![
+        Box::new(engine),
+        Box::new(memory),
+        Box::new(left.rdma),
+        Box::new(left.connection),
+        Box::new((left.sends, left.receives)),
+        Box::new(right.rdma),
+        Box::new(right.connection),
+        Box::new((right.sends, right.receives)),
+        Box::new(listener),
+        Box::new(taken),
+        Box::new(frozen),
+        Box::new(receive),
+        Box::new(send),
+        Box::new(shared),
+        Box::new(exported),
+    ]
 }
 
 #[test]
 fn handles_can_be_dropped_in_any_order() {
-    let mut random = Random(1);
-    for round in 0..150 {
-        let Everything { mut parts } = Everything::new();
-        let mut order = Vec::new();
-        while !parts.is_empty() {
-            // Each part is first once in the first rounds.
-            let next = if order.is_empty() { round % parts.len() } else { random.below(parts.len()) };
-            order.push(next);
-            drop(parts.swap_remove(next));
-        }
-        assert_eq!(log::warnings(), Vec::<String>::new(), "order {order:?}");
-    }
+    drops::in_any_order(everything);
 }
 
 #[test]
 fn handles_can_be_dropped_while_the_engine_goes_on() {
-    let mut random = Random(2);
-    for _ in 0..40 {
-        let Everything { mut parts } = Everything::new();
-        let engine = parts.swap_remove(0).downcast::<ProgressEngine>().unwrap();
-        while !parts.is_empty() {
-            drop(parts.swap_remove(random.below(parts.len())));
-            for _ in 0..random.below(3) {
-                engine.progress().unwrap();
-            }
-        }
-        while engine.progress().unwrap() {}
-        assert_eq!(engine.in_flight().unwrap(), 0);
-        drop(engine);
-        assert_eq!(log::warnings(), Vec::<String>::new());
-    }
+    drops::while_the_engine_goes_on(everything);
 }
 
 #[test]
 fn any_handle_can_be_forgotten() {
-    for forgotten in 0..Everything::new().parts.len() {
-        let Everything { mut parts } = Everything::new();
-        mem::forget(parts.remove(forgotten));
-        drop(parts);
-    }
-    // What is left of them does not disturb others.
-    let mut pair = Pair::new();
-    pair.exchange(b"still works");
+    drops::but_one_that_is_forgotten(everything);
 }
 
 #[test]

@@ -6,7 +6,7 @@ mod support;
 use doca::rdma::{
     Connection, Decision, InFlight, Opcode, Prepared, Queue, ReceiveTask, SendTask, Task, TaskLeft,
 };
-use doca::{Access, Buffer, Code, Error, Failed, Kind, Memory, PrivateMemory, ProgressEngine, Refusal};
+use doca::{Access, Buffer, Code, Error, Failed, Kind, Memory, PrivateMemory, Refusal};
 use std::cell::RefCell;
 use std::future::IntoFuture;
 use std::mem;
@@ -14,6 +14,7 @@ use std::pin::pin;
 use std::rc::Rc;
 use std::task::{Context, Waker};
 use std::time::Duration;
+use support::drops::{self, Parts};
 use support::peers::Peers;
 use support::{LIMIT, Pair, TASKS, address, free_port, log, until};
 
@@ -387,7 +388,7 @@ fn inside_callbacks_they_are_submitted_but_not_waited_for() {
 }
 
 /// Everything that a program can hold of prepared tasks, and what they need.
-fn everything() -> Vec<Box<dyn std::any::Any>> {
+fn everything() -> Parts {
     let pair = Pair::new();
     let prepare = |queue: &Queue<SendTask>, connection: &Connection, memory: &PrivateMemory| {
         queue.prepare(connection, memory.take(64).unwrap()).unwrap()
@@ -424,59 +425,17 @@ fn everything() -> Vec<Box<dyn std::any::Any>> {
     ]
 }
 
-/// A small generator: the same orders in each run.
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, limit: usize) -> usize {
-        self.0 = self.0.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
-        (self.0 >> 33) as usize % limit
-    }
-}
-
 #[test]
 fn handles_can_be_dropped_in_any_order() {
-    let mut random = Random(3);
-    for round in 0..100 {
-        let mut parts = everything();
-        let mut order = Vec::new();
-        while !parts.is_empty() {
-            // Each part is first once in the first rounds.
-            let next = if order.is_empty() { round % parts.len() } else { random.below(parts.len()) };
-            order.push(next);
-            drop(parts.swap_remove(next));
-        }
-        assert_eq!(log::warnings(), Vec::<String>::new(), "order {order:?}");
-    }
+    drops::in_any_order(everything);
 }
 
 #[test]
 fn handles_can_be_dropped_while_the_engine_goes_on() {
-    let mut random = Random(4);
-    for _ in 0..40 {
-        let mut parts = everything();
-        let engine = parts.swap_remove(0).downcast::<ProgressEngine>().unwrap();
-        while !parts.is_empty() {
-            drop(parts.swap_remove(random.below(parts.len())));
-            for _ in 0..random.below(3) {
-                engine.progress().unwrap();
-            }
-        }
-        while engine.progress().unwrap() {}
-        assert_eq!(engine.in_flight().unwrap(), 0);
-        drop(engine);
-        assert_eq!(log::warnings(), Vec::<String>::new());
-    }
+    drops::while_the_engine_goes_on(everything);
 }
 
 #[test]
 fn any_handle_can_be_forgotten() {
-    for forgotten in 0..everything().len() {
-        let mut parts = everything();
-        mem::forget(parts.remove(forgotten));
-        drop(parts);
-    }
-    // What is left of them does not disturb others.
-    let mut pair = Pair::new();
-    pair.exchange(b"still works");
+    drops::but_one_that_is_forgotten(everything);
 }

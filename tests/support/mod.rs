@@ -3,6 +3,7 @@
 // Each test file uses a part.
 #![allow(dead_code, reason = "each test file uses a part")]
 
+pub mod drops;
 pub mod peers;
 
 use doca::rdma::{
