@@ -102,6 +102,15 @@ pub fn lister(parent: &mut Parent, _: &[String]) {
     }
 }
 
+fn shows_no_devices(variable: (&str, &str), named: &str) {
+    let mut peer = Peer::start_with("lister", &[], &[variable]);
+    let line = peer.hear();
+    let log = peer.finish_with();
+    assert!(line.contains("doca_devinfo_create_list"), "{variable:?}: {line}");
+    // The value has a code only; the word itself stands in DOCA's log, once.
+    assert_eq!(log.lines().filter(|line| line.contains(named)).count(), 1, "{named}\n{log}");
+}
+
 pub fn topology_files() {
     let scratch = tempfile::tempdir().unwrap();
     let device =
@@ -115,13 +124,11 @@ pub fn topology_files() {
     ] {
         let path = scratch.path().join("topology.json");
         std::fs::write(&path, &text).unwrap();
-        let mut peer = Peer::start_with("lister", &[], &[("DOCA_SIM_TOPOLOGY", path.to_str().unwrap())]);
-        let line = peer.hear();
-        let log = peer.finish_with();
-        assert!(line.contains("doca_devinfo_create_list"), "{text}: {line}");
-        // The value has a code only; the word itself stands in DOCA's log, once.
-        assert_eq!(log.lines().filter(|line| line.contains(named)).count(), 1, "{named}\n{log}");
+        shows_no_devices(("DOCA_SIM_TOPOLOGY", path.to_str().unwrap()), named);
     }
+    shows_no_devices(("DOCA_SIM_SIDE", "left"), "left");
+    // One that is misspelt is not the default.
+    shows_no_devices(("DOCA_SIM_PROFILE", "refused-io-failed,refused-at-noon"), "refused-at-noon");
     let mut good = Peer::start("lister", &[]);
     good.expect("2 devices");
     good.finish();

@@ -2,7 +2,7 @@
 //!
 //! `DOCA_SIM_PROFILE` names them, separated by commas. Without it, the simulator follows NVIDIA's guidance.
 
-use crate::{environment, log};
+use crate::environment;
 use std::sync::OnceLock;
 
 macro_rules! profiles {
@@ -81,17 +81,26 @@ profiles! {
     strict "strict";
 }
 
-/// The profiles of this process. An unknown name is logged and the list is ignored.
+/// The profiles of this process; none where [`check`] fails.
 pub fn get() -> Profiles {
-    static PROFILES: OnceLock<Profiles> = OnceLock::new();
-    *PROFILES.get_or_init(|| {
+    load().as_ref().copied().unwrap_or_default()
+}
+
+/// What is wrong with the list: to be asked before devices are shown. A program that runs under another reading than it
+/// names would test nothing.
+pub fn check() -> Result<(), String> {
+    load().as_ref().map(|_| ()).map_err(String::clone)
+}
+
+fn load() -> &'static Result<Profiles, String> {
+    static PROFILES: OnceLock<Result<Profiles, String>> = OnceLock::new();
+    PROFILES.get_or_init(|| {
         let list = std::env::var("DOCA_SIM_PROFILE").unwrap_or_default();
-        let profiles = Profiles::parse(&list).unwrap_or_else(|unknown| {
-            log::error!("DOCA_SIM_PROFILE: unknown profile '{unknown}'; known are {:?}", Profiles::NAMES);
-            Profiles::default()
-        });
+        let profiles = Profiles::parse(&list).map_err(|unknown| {
+            format!("DOCA_SIM_PROFILE: unknown profile '{unknown}'; known are {}", Profiles::NAMES.join(", "))
+        })?;
         let asked = std::env::var_os(environment::STRICT).is_some_and(|value| value == "1");
-        Profiles { strict: profiles.strict || asked, ..profiles }
+        Ok(Profiles { strict: profiles.strict || asked, ..profiles })
     })
 }
 

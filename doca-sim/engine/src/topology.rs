@@ -13,6 +13,7 @@ mod settings;
 pub use address::{Gid, Mac, PciAddr};
 
 use crate::code::{Code, Res};
+use crate::profile;
 use serde::Deserialize;
 use settings::{plain, settings};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -474,10 +475,11 @@ impl Topology {
     }
 }
 
-/// The topology of this run. A file that cannot be used is logged each time and is BAD_CONFIG.
+/// The topology of this run. A file that cannot be used is logged each time and is BAD_CONFIG; so is a list of profiles.
 pub fn get() -> Res<&'static Topology> {
     static LOADED: OnceLock<Result<Topology, String>> = OnceLock::new();
     logged(LOADED.get_or_init(|| {
+        profile::check()?;
         let loaded = file::load(std::env::var_os(FILE_VARIABLE));
         if let Ok(topology) = &loaded {
             crate::log::debug!("topology `{}`, {} devices", topology.name, topology.devices.len());
