@@ -393,11 +393,8 @@ static inline int server_main(const char *name, more_orders more)
 /* The client's process starts a server's, on the other side. */
 static inline struct peer server_start(void)
 {
-	struct peer peer;
+	struct peer peer = peer_start_on_dpu("server");
 
-	setenv("DOCA_SIM_SIDE", "dpu", 1);
-	peer = peer_start("server");
-	unsetenv("DOCA_SIM_SIDE");
 	CHECK(hear_word(peer.socket) == 1);
 	return peer;
 }

@@ -76,11 +76,8 @@ static _Noreturn void sleeper(void)
 
 static struct peer sleeper_start(void)
 {
-	struct peer peer;
+	struct peer peer = peer_start_on_dpu("sleeper");
 
-	setenv("DOCA_SIM_SIDE", "dpu", 1);
-	peer = peer_start("sleeper");
-	unsetenv("DOCA_SIM_SIDE");
 	CHECK(hear_word(peer.socket) == 1);
 	return peer;
 }

@@ -71,6 +71,17 @@ static inline struct peer peer_start(const char *role)
 	return peer;
 }
 
+/* The same on the DPU's side. */
+static inline struct peer peer_start_on_dpu(const char *role)
+{
+	struct peer peer;
+
+	setenv("DOCA_SIM_SIDE", "dpu", 1);
+	peer = peer_start(role);
+	unsetenv("DOCA_SIM_SIDE");
+	return peer;
+}
+
 static inline void tell(int socket, const void *data, size_t len)
 {
 	if (send(socket, data, len, MSG_NOSIGNAL) != (ssize_t)len)

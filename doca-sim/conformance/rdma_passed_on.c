@@ -2,12 +2,15 @@
  * Memory of a program on the host, which one on the DPU imports across PCI and uses as its own: it sends from it, receives into
  * it, and exports it to RDMA peers, who reach the host's memory through it. Three processes.
  */
+#include <sys/mman.h>
+
 #include "side.h"
 
 #define ALL_RDMA (DOCA_ACCESS_FLAG_RDMA_READ | DOCA_ACCESS_FLAG_RDMA_WRITE | DOCA_ACCESS_FLAG_RDMA_ATOMIC)
 #define BLOB 4096
 #define LEN 256
 #define DIRECT 16384
+#define TWIN 0x200000000000
 
 static struct side side;
 
@@ -26,17 +29,59 @@ static void offer(int socket, doca_error_t (*export)(struct doca_mmap *, const s
 	tell(socket, blob, len);
 }
 
+/*
+ * Memory at the same address in each process that asks, registered as its first: by number and address, the keys of all of
+ * them are one.
+ */
+static struct doca_mmap *twin(struct doca_dev *dev)
+{
+	void *memory = mmap((void *)TWIN, MEMORY, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
+	struct doca_mmap *map = NULL;
+
+	CHECK(memory == (void *)TWIN);
+	OK(doca_mmap_create(&map));
+	OK(doca_mmap_add_dev(map, dev));
+	OK(doca_mmap_set_permissions(map, DOCA_ACCESS_FLAG_LOCAL_READ_WRITE | ALL_RDMA));
+	OK(doca_mmap_set_memrange(map, memory, MEMORY));
+	OK(doca_mmap_start(map));
+	return map;
+}
+
+/* Can be connected to, and must not be reached by a key of the owner's. */
+static void decoy(void)
+{
+	struct doca_dev *dev = open_device("mlx5_0");
+	struct doca_mmap *map = twin(dev);
+
+	for (int right = 0; right < 2; right++) {
+		side_create(&side, "mlx5_0", DOCA_ACCESS_FLAG_LOCAL_READ_WRITE, ALL_RDMA);
+		OK(doca_ctx_start(side.ctx));
+		side_connect(&side, PEER_SOCKET);
+		offer(PEER_SOCKET, doca_mmap_export_rdma, map);
+		hear_word(PEER_SOCKET);
+		CHECK(*(volatile char *)(TWIN + LEN) == (right ? 'w' : 0));
+		side_close(&side);
+	}
+	OK(doca_mmap_destroy(map));
+	OK(doca_dev_close(dev));
+}
+
 /* The host's program: owns the memory and lends it, and never progresses anything. */
 static void owner(void)
 {
+	struct doca_dev *dev = open_device("mlx5_0");
+	struct doca_mmap *map = twin(dev);
+
 	side_create(&side, "mlx5_0", DOCA_ACCESS_FLAG_LOCAL_READ_WRITE | DOCA_ACCESS_FLAG_PCI_READ_WRITE | ALL_RDMA, 0);
 	for (size_t i = 0; i < LEN; i++)
 		side.memory[i] = pattern(i);
 	offer(PEER_SOCKET, doca_mmap_export_pci, side.map);
-	offer(PEER_SOCKET, doca_mmap_export_rdma, side.map);
+	offer(PEER_SOCKET, doca_mmap_export_rdma, map);
 	while (hear_word(PEER_SOCKET) != 0)
 		tell(PEER_SOCKET, side.memory, DIRECT);
 	side_close(&side);
+	OK(doca_mmap_destroy(map));
+	OK(doca_dev_close(dev));
 }
 
 struct remote {
@@ -124,13 +169,37 @@ static void begin(void)
 
 static struct peer start_passer(const char *blob, size_t len)
 {
-	struct peer peer;
+	struct peer peer = peer_start_on_dpu("passer");
 
-	setenv("DOCA_SIM_SIDE", "dpu", 1);
-	peer = peer_start("passer");
-	unsetenv("DOCA_SIM_SIDE");
 	tell(peer.socket, blob, len);
 	return peer;
+}
+
+static void foreign_key(const char *owners, size_t owners_len)
+{
+	struct peer peer;
+	struct doca_rdma_connection *to;
+	struct remote remote;
+	struct doca_buf *here;
+	char own[BLOB];
+	size_t len;
+
+	peer = peer_start("decoy");
+	for (int right = 0; right < 2; right++) {
+		begin();
+		to = side_connect(&side, peer.socket);
+		len = hear(peer.socket, own, sizeof(own));
+		remote = right ? import(own, len) : import(owners, owners_len);
+		CHECK((void *)remote.addr == (void *)TWIN);
+		here = side_data(&side, 0, LEN);
+		write_to(to, here, &remote);
+		CHECK(right ? side.succeeded == 1 : side.failed == 1 && side.status == DOCA_ERROR_IO_FAILED);
+		put(here);
+		OK(doca_mmap_destroy(remote.map));
+		tell_word(peer.socket, 1);
+		side_close(&side);
+	}
+	peer_finish(&peer);
 }
 
 int main(int argc, char **argv)
@@ -141,11 +210,16 @@ int main(int argc, char **argv)
 	struct doca_rdma_task_read *read = NULL;
 	size_t pci_len, direct_len, passed_len;
 	struct doca_rdma_connection *to;
-	struct remote remote, other;
+	struct remote remote;
 	struct peer host, dpu;
 
 	if (argc > 1) {
-		(strcmp(argv[1], "owner") == 0 ? owner : passer)();
+		if (strcmp(argv[1], "owner") == 0)
+			owner();
+		else if (strcmp(argv[1], "decoy") == 0)
+			decoy();
+		else
+			passer();
 		return check_summary();
 	}
 	host = peer_start("owner");
@@ -212,21 +286,8 @@ int main(int argc, char **argv)
 	side_close(&side);
 	peer_finish(&dpu);
 
-	/* The host's own key leads nowhere over a connection to the DPU's program. */
-	dpu = start_passer(across_pci, pci_len);
-	begin();
-	to = side_connect(&side, dpu.socket);
-	hear(dpu.socket, passed, sizeof(passed));
-	other = import(direct, direct_len);
-	here = side_data(&side, 0, LEN);
-	hear_word(dpu.socket);
-	write_to(to, here, &other);
-	CHECK(side.failed == 1 && side.status == DOCA_ERROR_IO_FAILED);
-	put(here);
-	OK(doca_mmap_destroy(other.map));
-	peer_kill(&dpu);
-	side_close(&side);
-
+	/* A key of the owner's leads nowhere over a connection to another process, its own twin does. */
+	foreign_key(direct, direct_len);
 	tell_word(host.socket, 0);
 	peer_finish(&host);
 	return check_summary();
