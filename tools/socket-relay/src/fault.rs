@@ -65,6 +65,68 @@ pub enum Exit {
     Cut = 7,
     /// The relay itself.
     Internal = 8,
+    /// A DPU relay answers, but does not serve `--cc-name`, within `--conn-retry`.
+    NotServed = 9,
+    /// There is no running relay to be asked (`--status`, `--ask`).
+    NotAsked = 10,
+}
+
+impl Exit {
+    /// All of them, with a few words for people.
+    pub const ALL: [(Exit, &str); 11] = [
+        (Exit::Ok, "all is well"),
+        (Exit::Usage, "command line or configuration"),
+        (Exit::Bind, "the socket could not be bound"),
+        (Exit::Device, "device or representor"),
+        (Exit::NoSession, "no session within --conn-retry: no DPU relay answers"),
+        (Exit::Permission, "rights are missing"),
+        (Exit::Partner, "the partner speaks another protocol"),
+        (Exit::Cut, "streams were cut when a drain timed out"),
+        (Exit::Internal, "the relay itself"),
+        (
+            Exit::NotServed,
+            "no session within --conn-retry: a DPU relay answers, but does not serve --cc-name",
+        ),
+        (Exit::NotAsked, "--status, --ask: there is no relay to be asked"),
+    ];
+}
+
+/// Exit statuses of the smoke test where it knows more than a class. `--help` prints [`Cause::ALL`].
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[repr(u8)]
+pub enum Cause {
+    /// There is no socket, and no relay on this machine.
+    NotStarted = 21,
+    /// There is no socket, but there are relays for other ones.
+    OtherPath = 22,
+    /// Nobody listens on the socket.
+    Stale = 23,
+    /// No relay answers on the other side.
+    Silent = 24,
+    /// One does, but not for this service.
+    OtherService = 25,
+    /// The DPU relay does not get through to its application.
+    Application = 26,
+}
+
+impl Cause {
+    /// All of them, with a few words for people.
+    pub const ALL: [(Cause, &str); 6] = [
+        (Cause::NotStarted, "no relay runs"),
+        (Cause::OtherPath, "relays run for other sockets"),
+        (Cause::Stale, "a stale socket"),
+        (Cause::Silent, "no DPU relay answers"),
+        (Cause::OtherService, "it serves another --cc-name"),
+        (Cause::Application, "its application is down"),
+    ];
+
+    /// Its layer.
+    pub const fn class(self) -> Class {
+        match self {
+            Cause::NotStarted | Cause::OtherPath | Cause::Stale => Class::Connect,
+            Cause::Silent | Cause::OtherService | Cause::Application => Class::Terminator,
+        }
+    }
 }
 
 /// Why the relay ends.

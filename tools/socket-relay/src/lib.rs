@@ -2,12 +2,14 @@
 
 #![forbid(unsafe_code)]
 
+pub mod beacon;
 pub mod comch;
 pub mod fault;
 pub mod frame;
 pub mod local;
 pub mod mux;
 pub mod options;
+pub mod registry;
 pub mod relay;
 pub mod settings;
 pub mod smoke;

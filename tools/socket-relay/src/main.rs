@@ -7,6 +7,7 @@ use signal_hook::iterator::Signals;
 use socket_relay::comch::{Comch, Place};
 use socket_relay::fault::{Exit, Fault};
 use socket_relay::options::{self, Mode, Options};
+use socket_relay::registry::Registry;
 use socket_relay::relay::{Handle, Relay};
 use socket_relay::smoke;
 use std::io::{IsTerminal, Write};
@@ -64,7 +65,11 @@ fn run(mut options: Options) -> Result<u8, Fault> {
             };
             let checking = options.mode == Mode::Check;
             options.settings.check(options.role)?;
-            let transport = Comch::new(options.role, place)?;
+            let mut transport = Comch::new(options.role, place)?;
+            // NVIDIA's relay has no such thing, and --check leaves no trace.
+            if !options.settings.strict_nvidia && !checking {
+                transport = transport.with_beacon(Registry::of_this_user(), &options.settings);
+            }
             let relay = Relay::new(options.settings, transport)?;
             if checking {
                 println!("all is well");

@@ -1,6 +1,6 @@
 //! The command line and its JSON file: NVIDIA's flags, and more.
 
-use crate::fault::Fault;
+use crate::fault::{Cause, Exit, Fault};
 use crate::mux::Role;
 use crate::settings::{ListenWhen, ProbeApp, Settings, UseFastPath};
 use crate::smoke;
@@ -190,7 +190,7 @@ const OURS: &[Flag] = &[
         "smoke",
         None,
         Kind::Nothing,
-        "test the way from the host's --socket to an --echo; exit status 10 + class",
+        "test the way from the host's --socket to an --echo; exit status: see below",
     ),
     flag("compare", None, Kind::Text, "smoke: the same on this socket, without the relay, beside it"),
     flag("bytes", None, Kind::Number, "smoke: bytes per round trip; default 4096"),
@@ -231,10 +231,16 @@ pub fn help() -> String {
             _ = writeln!(text, "  {short} {:24} {what}", format!("--{long}{value}"));
         }
     }
-    text += "\nExit status: 0 ok, 1 usage, 2 socket not bound, 3 device or representor, 4 no session within --conn-retry,\n\
-        5 permission, 6 the partner speaks another protocol, 7 streams were cut at the end, 8 internal. Fatal log lines\n\
-        name the class of the fault, 1 to 7, as NVIDIA's guide counts them. SIGTERM and SIGINT drain, a second one ends\n\
-        at once; SIGUSR1 logs counters and connections.\n";
+    text += "\nExit status:\n";
+    for (exit, what) in Exit::ALL {
+        _ = writeln!(text, "  {:3} {what}", exit as u8);
+    }
+    text += "and of the smoke test: 10 + class of the fault, or, where the cause is known,\n";
+    for (cause, what) in Cause::ALL {
+        _ = writeln!(text, "  {:3} {what}", cause as u8);
+    }
+    text += "Fatal log lines name the class of the fault, 1 to 7, as NVIDIA's guide counts them. SIGTERM and SIGINT drain, a\n\
+        second one ends at once; SIGUSR1 logs counters and connections.\n";
     text
 }
 

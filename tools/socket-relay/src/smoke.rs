@@ -3,8 +3,12 @@
 //! The far end is [`serve_echo`]. Each step that fails names the class of the fault; a round trip that fails names the
 //! arrow on which the bytes were last seen.
 
-use crate::fault::{Class, Fault};
+use crate::fault::{Cause, Class, Exit, Fault};
 use crate::frame::Bytes;
+use crate::mux::Role;
+use crate::registry::Registry;
+use crate::transport::Absence;
+use nix::errno::Errno;
 use serde_json::Value;
 use std::io::{BufRead, BufReader, ErrorKind, Read, Write};
 use std::net::Shutdown;
@@ -91,23 +95,49 @@ fn echo_one(mut stream: UnixStream, counts: &EchoCounts) -> std::io::Result<()> 
 /// # Errors
 /// Nobody listens there, or nobody answers in time.
 pub fn ask(admin: &Path, command: &str, timeout: Duration) -> Result<Value, Fault> {
-    let fail = |what: String| {
-        Fault::new(
-            crate::fault::Exit::Usage,
-            Class::Connect,
-            format!("admin socket {}: {what}", admin.display()),
-        )
-    };
-    let mut stream = UnixStream::connect(admin).map_err(|e| fail(e.to_string()))?;
+    let fail =
+        |what: String| Fault::new(Exit::NotAsked, Class::Connect, format!("{}: {what}", admin.display()));
+    let mut stream = UnixStream::connect(admin).map_err(|e| match e.kind() {
+        ErrorKind::NotFound => {
+            fail("no relay runs that has this admin socket: not started, or another path".to_owned())
+        }
+        ErrorKind::ConnectionRefused => {
+            fail("a stale admin socket: its relay has ended, and not by itself".to_owned())
+        }
+        ErrorKind::PermissionDenied => {
+            let text = format!("{}: only the user of the relay may ask it ({e})", admin.display());
+            Fault::new(Exit::Permission, Class::Permission, text)
+        }
+        _ => fail(e.to_string()),
+    })?;
     let limits = stream.set_read_timeout(Some(timeout)).and_then(|()| writeln!(stream, "{command}"));
     limits.map_err(|e| fail(e.to_string()))?;
     let mut line = String::new();
-    BufReader::new(stream).read_line(&mut line).map_err(|e| fail(format!("no answer: {e}")))?;
+    BufReader::new(stream)
+        .read_line(&mut line)
+        .map_err(|e| fail(format!("the relay does not answer: {e}")))?;
+    if line.is_empty() {
+        return Err(fail("the relay ended, or has too many who ask, before it answered".to_owned()));
+    }
     serde_json::from_str(&line).map_err(|e| fail(format!("an answer that is not JSON: {e}")))
 }
 
 /// Why a step failed.
-struct Failed(Class, String);
+struct Failed {
+    class: Class,
+    why: String,
+    status: u8,
+}
+
+impl Failed {
+    fn new(class: Class, why: impl Into<String>) -> Failed {
+        Failed { class, why: why.into(), status: 10 + class as u8 }
+    }
+
+    fn by(cause: Cause, why: impl Into<String>) -> Failed {
+        Failed { status: cause as u8, ..Failed::new(cause.class(), why) }
+    }
+}
 
 type Step<T = String> = Result<T, Failed>;
 
@@ -156,9 +186,9 @@ impl Smoke<'_> {
             }
             match step(self) {
                 Ok(said) => println!("step {number}: {what}: ok {said}"),
-                Err(Failed(class, why)) => {
+                Err(Failed { class, why, status }) => {
                     println!("step {number}: {what}: FAILED, {class}: {why}");
-                    return 10 + class as u8;
+                    return status;
                 }
             }
             if number == 6
@@ -180,47 +210,79 @@ impl Smoke<'_> {
         }
         match std::fs::symlink_metadata(self.socket) {
             Ok(meta) if meta.file_type().is_socket() => Ok(String::new()),
-            Ok(_) => Err(Failed(Class::Bind, "it is not a socket".to_owned())),
-            Err(e) if e.kind() == ErrorKind::NotFound => Err(Failed(Class::Connect, self.why_absent())),
+            Ok(_) => Err(Failed::new(Class::Bind, "it is not a socket".to_owned())),
+            Err(e) if e.kind() == ErrorKind::NotFound => Err(self.why_absent()),
             Err(e) if e.kind() == ErrorKind::PermissionDenied => {
-                Err(Failed(Class::Permission, e.to_string()))
+                Err(Failed::new(Class::Permission, e.to_string()))
             }
-            Err(e) => Err(Failed(Class::Connect, e.to_string())),
+            Err(e) => Err(Failed::new(Class::Connect, e.to_string())),
         }
     }
 
-    /// A socket that is not there may be told of by its relay.
-    fn why_absent(&self) -> String {
+    /// A socket that is not there may be told of by its relay, as soon as that has tried to reach the other side.
+    fn why_absent(&self) -> Failed {
         let path = self.socket.display();
-        match self.say_admin("status") {
-            Ok(status) => {
-                let last = status["last_error"].as_str().unwrap_or("no error so far").to_owned();
-                format!("{path} does not exist, as its relay has no session ({}): {last}", status["session"])
+        match self.admin.map(crate::local::dial) {
+            Some(Ok(_) | Err(Errno::EAGAIN)) => {}
+            Some(Err(errno @ (Errno::EACCES | Errno::EPERM))) => {
+                let why = format!("{path} does not exist, and its relay may not be asked: {errno}");
+                return Failed::new(Class::Permission, why);
             }
-            Err(_) => {
-                format!("{path} does not exist, and no relay runs for it: not started, or another path")
-            }
+            _ => return self.why_no_relay(),
         }
+        let until = Instant::now() + self.options.timeout;
+        loop {
+            let status = match self.say_admin("status") {
+                Ok(status) => status,
+                Err(why) => return Failed::new(Class::Connect, format!("{path} does not exist: {why}")),
+            };
+            let known = status["last_error"].as_str();
+            if known.is_none() && Instant::now() < until && !self.socket.exists() {
+                thread::sleep(Duration::from_millis(20));
+                continue;
+            }
+            let last = known.unwrap_or("no error so far");
+            let why =
+                format!("{path} does not exist, as its relay has no session ({}): {last}", status["session"]);
+            return other_side(&status)
+                .map_or_else(|| Failed::new(Class::Connect, &*why), |cause| Failed::by(cause, &*why));
+        }
+    }
+
+    fn why_no_relay(&self) -> Failed {
+        let path = self.socket.display();
+        let others = Registry::of_this_user().alive().into_iter().filter(|relay| relay.role == Role::Host);
+        let others: Vec<String> = others.map(|relay| relay.socket.display().to_string()).collect();
+        if others.is_empty() {
+            let why = format!("{path} does not exist, and no relay runs for it: not started");
+            return Failed::by(Cause::NotStarted, why);
+        }
+        let why = format!(
+            "{path} does not exist, and no relay runs for it: another path? Relays of this user run for {}",
+            others.join(", ")
+        );
+        Failed::by(Cause::OtherPath, why)
     }
 
     fn connect(&self) -> Step<UnixStream> {
         let stream = crate::local::dial(self.socket).map_err(|errno| {
             let class = match errno {
-                nix::errno::Errno::EACCES | nix::errno::Errno::EPERM => Class::Permission,
+                Errno::EACCES | Errno::EPERM => Class::Permission,
                 _ => Class::Connect,
             };
-            let hint = match errno {
-                nix::errno::Errno::ECONNREFUSED => ": a stale file, on which nobody listens",
-                nix::errno::Errno::EAGAIN => ": its queue is full",
-                _ => "",
-            };
-            Failed(class, format!("{errno}{hint}"))
+            match errno {
+                Errno::ECONNREFUSED => {
+                    Failed::by(Cause::Stale, format!("{errno}: a stale file, on which nobody listens"))
+                }
+                Errno::EAGAIN => Failed::new(class, format!("{errno}: its queue is full")),
+                _ => Failed::new(class, errno.to_string()),
+            }
         })?;
         let ready = stream
             .set_nonblocking(false)
             .and_then(|()| stream.set_read_timeout(Some(self.options.timeout)))
             .and_then(|()| stream.set_write_timeout(Some(self.options.timeout)));
-        ready.map_err(|e| Failed(Class::Connect, e.to_string()))?;
+        ready.map_err(|e| Failed::new(Class::Connect, e.to_string()))?;
         Ok(stream)
     }
 
@@ -235,13 +297,16 @@ impl Smoke<'_> {
     }
 
     fn probe(&self, command: &str, class: Class) -> Step {
-        let answer = self.say_admin(command).map_err(|why| Failed(class, why))?;
+        let answer = self.say_admin(command).map_err(|why| Failed::new(class, why))?;
         if answer["ok"] == Value::Bool(true) {
             return Ok(String::new());
         }
-        let why = answer["application_error"].as_str().map(|errno| format!("its application: {errno}"));
-        let why = why.or_else(|| answer["error"].as_str().map(str::to_owned));
-        Err(Failed(class, why.unwrap_or_else(|| answer.to_string())))
+        if let Some(errno) = answer["application_error"].as_str() {
+            return Err(Failed::by(Cause::Application, format!("its application: {errno}")));
+        }
+        let why = answer["error"].as_str().map_or_else(|| answer.to_string(), str::to_owned);
+        let cause = self.say_admin("status").ok().as_ref().and_then(other_side);
+        Err(cause.map_or_else(|| Failed::new(class, &*why), |cause| Failed::by(cause, &*why)))
     }
 
     /// What both relays have moved.
@@ -272,7 +337,7 @@ impl Smoke<'_> {
         let mut stream = self.connect()?;
         let outcome = exchange(&mut stream, &pattern(1, self.options.bytes), &mut got);
         let Some(before) = before else {
-            return outcome.map(|()| String::new()).map_err(|why| Failed(Class::Terminator, why));
+            return outcome.map(|()| String::new()).map_err(|why| Failed::new(Class::Terminator, why));
         };
         let after = self.counts();
         drop(stream);
@@ -286,12 +351,12 @@ impl Smoke<'_> {
                 Some(arrows) => dark(arrows).map(|name| format!("; the dark arrow: {name}")),
                 None => Some("; the other relay does not answer any more".to_owned()),
             };
-            Failed(Class::Terminator, why + &dark.unwrap_or_default())
+            Failed::new(Class::Terminator, why + &dark.unwrap_or_default())
         })
     }
 
     fn round_trips(&self) -> Step {
-        let fail = |why| Failed(Class::Below, why);
+        let fail = |why| Failed::new(Class::Below, why);
         let mut stream = self.connect()?;
         let sent = pattern(2, self.options.bytes);
         let mut times = Vec::new();
@@ -309,7 +374,7 @@ impl Smoke<'_> {
     }
 
     fn crowd(&self) -> Step {
-        let fail = |why| Failed(Class::Below, why);
+        let fail = |why| Failed::new(Class::Below, why);
         // It sends more than all buffers on the way hold, and reads nothing.
         let stalled = self.connect()?;
         let mut writer = stalled.try_clone().map_err(|e| fail(e.to_string()))?;
@@ -322,7 +387,7 @@ impl Smoke<'_> {
                         let sent = pattern(u64::from(seed) + 3, self.options.bytes);
                         for _ in 0..self.options.count {
                             exchange(&mut stream, &sent, &mut 0).map_err(|why| {
-                                Failed(
+                                Failed::new(
                                     Class::Below,
                                     format!("client {seed} beside one that stands still: {why}"),
                                 )
@@ -344,7 +409,7 @@ impl Smoke<'_> {
     }
 
     fn half_close(&self) -> Step {
-        let fail = |why| Failed(Class::Below, why);
+        let fail = |why| Failed::new(Class::Below, why);
         let mut stream = self.connect()?;
         let sent = pattern(99, self.options.bytes);
         let mut got = Vec::new();
@@ -361,6 +426,15 @@ impl Smoke<'_> {
             ))),
             Err(e) => Err(fail(e.to_string())),
         }
+    }
+}
+
+/// What the host relay knows of the other side, if it has no session.
+fn other_side(status: &Value) -> Option<Cause> {
+    match status["other_side"].as_str()? {
+        Absence::NOBODY => Some(Cause::Silent),
+        Absence::NOT_SERVED => Some(Cause::OtherService),
+        _ => None,
     }
 }
 

@@ -1,5 +1,6 @@
 //! What carries the frames between two relays.
 
+use crate::beacon::Services;
 use crate::fault::Fault;
 use crate::frame::{FastNote, Features};
 use crate::mux::Role;
@@ -50,6 +51,52 @@ pub struct FastStates {
     pub incoming: FastState,
 }
 
+/// What is known of why the other side was not reached.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub enum Absence {
+    /// Nothing: it was not asked for, or the answer was lost.
+    #[default]
+    Unknown,
+    /// No relay answers there.
+    Nobody,
+    /// A relay answers there; it knows of these services, and not of the wanted one.
+    NotServed(Services),
+    /// A relay answers there and knows of the service, which did not take the connection.
+    NotTaken,
+}
+
+impl Absence {
+    /// The word for [`Absence::Nobody`].
+    pub const NOBODY: &'static str = "silent";
+    /// The word for [`Absence::NotServed`].
+    pub const NOT_SERVED: &'static str = "another service";
+
+    /// A word for programs.
+    pub const fn text(&self) -> &'static str {
+        match self {
+            Absence::Unknown => "unknown",
+            Absence::Nobody => Absence::NOBODY,
+            Absence::NotServed(_) => Absence::NOT_SERVED,
+            Absence::NotTaken => "not taken",
+        }
+    }
+}
+
+/// Why a link is not there.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Down {
+    /// What happened.
+    pub why: String,
+    /// For one that never was: what is known of the other side.
+    pub absence: Absence,
+}
+
+impl From<&str> for Down {
+    fn from(why: &str) -> Down {
+        Down { why: why.to_owned(), absence: Absence::Unknown }
+    }
+}
+
 /// What happened to the link.
 #[derive(Debug)]
 pub enum LinkEvent<'a> {
@@ -60,7 +107,7 @@ pub enum LinkEvent<'a> {
     /// One came over the fast path. It is gone when the closure returns, too.
     Bulk(&'a [u8]),
     /// The peer is gone, or could not be reached, and why.
-    Down(String),
+    Down(Down),
     /// DPU: another client has connected while there is a session. Answer with [`Transport::settle`].
     Newcomer,
 }
@@ -167,4 +214,9 @@ pub trait Transport {
 
     /// Device and service, for status and logs.
     fn describe(&self) -> String;
+
+    /// Whether this side tells hosts which services there are.
+    fn is_beacon(&self) -> bool {
+        false
+    }
 }

@@ -2,6 +2,7 @@
 //!
 //! `FUZZ_FACTOR=1000` makes the random tests go on for so many times as long, with other bytes.
 
+use socket_relay::beacon::{self, Services};
 use socket_relay::frame::{
     Bytes, FastNote, Features, Frame, HEADER, Hello, Identity, Limits, Malformed, ProbeKind, Reason,
 };
@@ -184,4 +185,73 @@ fn mutated_frames_are_frames_or_refused() {
         if examine(&message) { frames += 1 } else { refused += 1 }
     }
     assert!(frames > 10_000 && refused > 10_000, "{frames} {refused}");
+}
+
+#[test]
+fn answers_of_the_beacon_read_as_they_were_written() {
+    let names = ["app", "ä", "a name of more than one word"].map(str::to_owned);
+    let answer = Services::encode(&names, 4080);
+    assert_eq!(Services::decode(&answer), Ok(Services { count: 3, names: names.to_vec() }));
+    // What does not fit is counted.
+    for most in beacon::QUESTION.len() + 4..answer.len() {
+        let cut = Services::encode(&names, most);
+        let read = Services::decode(&cut).unwrap();
+        assert!(cut.len() <= most && read.count == 3 && read.names.len() < 3, "{read:?}");
+    }
+    assert_eq!(Services { count: 3, names: vec!["a\n".to_owned()] }.to_string(), r#""a\n" and 2 more"#);
+    let with = |bytes: &[u8]| [&beacon::QUESTION[..], bytes].concat();
+    let cases = [
+        (vec![], beacon::Malformed::Magic),
+        (vec![b'x'; 40], beacon::Malformed::Magic),
+        (with(&[1, 0, 0]), beacon::Malformed::Length),
+        (with(&[1, 0, 0, 0, b'a']), beacon::Malformed::Length),
+        (with(&[1, 0, 0, 0, 0xff, 0]), beacon::Malformed::Text),
+        (with(&[1, 0, 0, 0, 0]), beacon::Malformed::Names),
+        (with(&[1, 0, 0, 0, b'a', 0, b'b', 0]), beacon::Malformed::Names),
+    ];
+    for (message, fault) in cases {
+        assert_eq!(Services::decode(&message), Err(fault), "{message:?}");
+    }
+}
+
+#[test]
+fn mutated_answers_of_the_beacon_are_answers_or_refused() {
+    let mut dice = Dice(0xbeac + factor() as u64);
+    let seeds = [
+        Services::encode(&[], 4080),
+        Services::encode(&["a".to_owned(), "service".to_owned()], 4080),
+        Services::encode(&vec!["ö".repeat(20); 200], 4080),
+    ];
+    let (mut answers, mut refused) = (0, 0);
+    for round in 0..200_000 * factor() {
+        let mut message = seeds[round % seeds.len()].clone();
+        for _ in 0..=dice.roll(2) {
+            // Mostly behind what the message begins with, without which nothing else is looked at.
+            let from = if dice.roll(8) == 0 { 0 } else { beacon::QUESTION.len().min(message.len()) };
+            let at = from + dice.roll(message.len() - from + 1);
+            match dice.roll(4) {
+                0 => message.truncate(at),
+                1 => message.extend((0..dice.roll(20)).map(|_| dice.roll(256) as u8)),
+                2 => message.insert(at, [0, b'a', 0xff][dice.roll(3)]),
+                _ => {
+                    if let Some(byte) = message.get_mut(at) {
+                        *byte ^= 1 << dice.roll(8);
+                    }
+                }
+            }
+        }
+        match Services::decode(&message) {
+            Ok(Services { count, names }) => {
+                assert!(names.len() <= count as usize && !names.iter().any(String::is_empty));
+                let again = Services::encode(&names, message.len() + 1);
+                assert_eq!(again[beacon::QUESTION.len() + 4..], message[beacon::QUESTION.len() + 4..]);
+                answers += 1;
+            }
+            Err(fault) => {
+                assert!(!fault.to_string().is_empty());
+                refused += 1;
+            }
+        }
+    }
+    assert!(answers > 10_000 && refused > 10_000, "{answers} {refused}");
 }

@@ -9,9 +9,9 @@ use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::UnixListener;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 use support::clients::{ends, exchange, works};
-use support::pair::{Place, SOON, echo, eventually, gone, pattern};
+use support::pair::{Place, echo, eventually, gone, pattern};
 
 over_both_paths! {
     five_hundred_and_twelve_clients_each_with_their_own_bytes,
@@ -124,68 +124,6 @@ fn an_application_that_is_killed_ends_its_clients_and_its_next_life_serves(place
         drop(support::pair::connect(&place.server_path()));
         works(place);
     }
-}
-
-#[test]
-fn each_cause_of_a_refused_connection_has_its_own_words() {
-    let place = Place::new();
-    let smoke = |place: &Place| {
-        let mut command = place.program();
-        command.arg("--smoke").arg("-s").arg(place.client_path()).args(["--steps", "4", "--timeout", "10"]);
-        let output = command.output().unwrap();
-        (output.status.code(), String::from_utf8(output.stdout).unwrap())
-    };
-    let expect = |place: &Place, status: i32, words: &str| {
-        let until = Instant::now() + SOON;
-        loop {
-            let (code, said) = smoke(place);
-            if code == Some(status) && said.contains(words) {
-                return;
-            }
-            assert!(Instant::now() < until, "{code:?} {said}");
-        }
-    };
-    // Not started, or another path.
-    expect(&place, 13, "no relay runs for it");
-    // A stale file.
-    drop(UnixListener::bind(place.client_path()).unwrap());
-    expect(&place, 13, "a stale file");
-    // Not a socket.
-    std::fs::remove_file(place.client_path()).unwrap();
-    std::fs::write(place.client_path(), "").unwrap();
-    expect(&place, 12, "not a socket");
-    let mut host = place.host(&[]);
-    assert_eq!(host.status(), Some(2));
-    assert!(host.log().contains("class 2") && host.log().contains("left alone"), "{}", host.log());
-    std::fs::remove_file(place.client_path()).unwrap();
-    // The other side is down: for ever trying, and with an end to it.
-    let host = place.host(&[]);
-    expect(&place, 13, "no DPU relay was reached");
-    drop(host);
-    let mut host = place.host(&["--conn-retry", "2"]);
-    assert_eq!(host.status(), Some(4));
-    assert!(host.log().contains("class 4"), "{}", host.log());
-    // Another name.
-    let dpu = place.dpu(&[]);
-    let mut command = place.program();
-    command.arg("-s").arg(place.client_path()).args(["-n", "another", "--conn-retry", "2"]);
-    command.args(["-p", support::pair::HOST_DEVICE]);
-    let mut other = support::pair::Process::start(&mut command, &place.path("other.log"));
-    assert_eq!(other.status(), Some(4));
-    assert!(other.log().contains("another --cc-name"), "{}", other.log());
-    // The application is down.
-    let host = place.host(&[]);
-    expect(&place, 14, "its application");
-    assert!(host.log().contains("class 4") && host.log().contains("ENOENT"), "{}", host.log());
-    // And all is well.
-    echo(UnixListener::bind(place.server_path()).unwrap());
-    expect(&place, 0, "smoke: ok");
-    // A second relay for the same path: the first one still answers.
-    let mut second = place.host(&[]);
-    assert_eq!(second.status(), Some(2));
-    assert!(second.log().contains(&format!("process {}", host.id())), "{}", second.log());
-    works(&place);
-    drop(dpu);
 }
 
 #[test]

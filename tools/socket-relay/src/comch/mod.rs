@@ -1,16 +1,21 @@
 //! The link over DOCA Comch: the host is its client, the DPU its server.
 
+mod beacon;
 mod fast;
+mod follow;
 mod setup;
 
 use crate::fault::Fault;
 use crate::frame::{FastNote, Features};
 use crate::mux::Role;
-use crate::transport::{FastStates, Lane, LinkEvent, LinkLimits, Refused, Transport};
-use doca_comch::{Client, Connection, ConnectionId, Event, Events, Left, Server};
-use doca_common::{Device, Error, ProgressEngine};
+use crate::registry::{Entered, Registry};
+use crate::settings::Settings;
+use crate::transport::{Down, FastStates, Lane, LinkEvent, LinkLimits, Refused, Transport};
+use beacon::{Asker, Lamp};
+use doca_comch::{Client, Connection, ConnectionId, Events, Left, Server};
+use doca_common::{Device, Error, ProgressEngine, Representor};
 use fast::{Fast, Offer};
-use setup::{configure, device_fault, finish, open, start};
+use setup::{client, configure, device_fault, finish, open, start};
 use std::cell::RefCell;
 use std::collections::VecDeque;
 use std::os::fd::BorrowedFd;
@@ -29,6 +34,8 @@ const NAP: Duration = Duration::from_millis(10);
 const STARTING_NAP: Duration = Duration::from_millis(1);
 /// How long the DPU waits for its client to leave first.
 const LEAVE: Duration = Duration::from_secs(2);
+/// How long a server may take to admit its client, unless told otherwise.
+const PATIENCE: Duration = Duration::from_secs(5);
 /// Messages of a newcomer that are kept until it is let in or sent away.
 const KEPT: usize = 8;
 
@@ -73,7 +80,18 @@ pub struct Comch {
     fast: Option<Fast>,
     /// What the device can do of that.
     offer: Option<Offer>,
+    /// DPU: the name that hosts ask under.
+    lamp: Option<Lamp>,
+    /// Host: what it asks when it was not taken.
+    asker: Option<Asker>,
+    asks: bool,
+    /// Host: how long it waits to be taken, and for an answer.
+    patience: Duration,
+    /// When the last attempt began.
+    since: Instant,
+    entered: Option<Entered>,
     device: Device,
+    representor: Option<Representor>,
     end: End,
     engine: ProgressEngine,
     place: Place,
@@ -88,7 +106,7 @@ pub struct Comch {
     told_newcomer: bool,
     kept: VecDeque<Vec<u8>>,
     /// An event that is to be told next.
-    due: Option<Option<String>>,
+    due: Option<Option<Down>>,
     /// Host: an attempt was asked for while the last one was not over.
     wanted: Option<Instant>,
     /// Whether an attempt or a session is going on that its end must be told of.
@@ -110,15 +128,13 @@ impl Comch {
         let inbox = Rc::<RefCell<Inbox>>::default();
         let offer =
             Offer::of(&device.info()).map_err(|e| device_fault(&e, "cannot ask for the fast path"))?;
-        let (end, mut limits, sends) = match representor {
+        let (end, mut limits, sends) = match &representor {
             None => {
-                let config = Client::configure(&device, &place.service)
-                    .map_err(|e| device_fault(&e, "cannot make a Comch client"))?;
-                let (config, limits, sends) = configure(config, &device, &inbox)?;
+                let (config, limits, sends) = client(&device, &place, &inbox)?;
                 (End::Host(Left::Config(config)), limits, sends)
             }
             Some(representor) => {
-                let config = Server::configure(&device, &representor, &place.service)
+                let config = Server::configure(&device, representor, &place.service)
                     .map_err(|e| device_fault(&e, "cannot make a Comch server"))?;
                 let (config, limits, sends) = configure(config, &device, &inbox)?;
                 (End::Dpu(Left::Config(config)), limits, sends)
@@ -130,7 +146,14 @@ impl Comch {
         Ok(Comch {
             fast: None,
             offer,
+            lamp: None,
+            asker: None,
+            asks: false,
+            patience: PATIENCE,
+            since: Instant::now(),
+            entered: None,
             device,
+            representor,
             end,
             engine,
             place,
@@ -149,6 +172,25 @@ impl Comch {
             failed: None,
             retired: Vec::new(),
         })
+    }
+
+    /// Lets relays of this machine and of the other side know of this one, so that a host whose name is not served
+    /// learns why.
+    #[must_use]
+    pub fn with_beacon(mut self, registry: Registry, settings: &Settings) -> Comch {
+        let own = beacon::entry(self.role(), &self.place, &settings.socket);
+        let failed = match &self.representor {
+            None => {
+                (self.asks, self.patience) = (true, settings.dead_after);
+                registry.enter(&own).map(|entered| self.entered = Some(entered)).map_err(|e| e.to_string())
+            }
+            Some(representor) => Lamp::new(&self.device, representor, registry, own, settings.heartbeat)
+                .map(|lamp| self.lamp = Some(lamp)),
+        };
+        if let Err(why) = failed {
+            log::debug!(target: crate::LOG, "other relays do not learn of this one: {why}");
+        }
+        self
     }
 
     /// Control frames have this much for themselves.
@@ -172,142 +214,6 @@ impl Comch {
         };
         Err(device_fault(&error, &what))
     }
-
-    /// Follows the context, whatever it did by itself.
-    fn follow(&mut self) {
-        match &mut self.end {
-            End::Host(left) => {
-                *left = std::mem::replace(left, Left::Consumed).now();
-                match left {
-                    Left::Running(client) if self.peer.is_none() && self.trying => {
-                        match client.connection() {
-                            Ok(connection) => {
-                                self.events = Some(client.events());
-                                self.peer = Some(connection);
-                                self.due = Some(None);
-                            }
-                            Err(error) => log::debug!(target: crate::LOG, "no connection yet: {error}"),
-                        }
-                    }
-                    Left::Config(config) if self.trying => {
-                        let why = match config.ended() {
-                            Some(ended) => format!("{ended:?}"),
-                            None => "the client is idle again".to_owned(),
-                        };
-                        self.gone(&why);
-                    }
-                    Left::Stopping(_) if self.trying && self.peer.is_some() => {
-                        self.gone("the connection ended");
-                    }
-                    _ => {}
-                }
-            }
-            End::Dpu(left) => {
-                *left = std::mem::replace(left, Left::Consumed).now();
-                if let Left::Running(server) = left {
-                    if self.events.is_none() {
-                        self.events = Some(server.events());
-                    }
-                    while let Some(connection) = server.try_accept() {
-                        if self.peer.is_none() && self.due.is_none() {
-                            self.peer = Some(connection);
-                            self.due = Some(None);
-                        } else if self.newcomer.is_none() {
-                            self.newcomer = Some(connection);
-                        } else {
-                            self.retired.push(connection.id());
-                        }
-                    }
-                    for id in self.retired.drain(..) {
-                        if let Err(error) = server.disconnect(id) {
-                            log::debug!(target: crate::LOG, "disconnect: {error}");
-                        }
-                    }
-                }
-            }
-        }
-    }
-
-    /// The peer is no more, or was never reached.
-    fn gone(&mut self, why: &str) {
-        self.trying = false;
-        self.fast = None;
-        self.peer = None;
-        self.events = self.events.take().filter(|_| matches!(self.end, End::Dpu(_)));
-        let why = self.failed.take().map_or_else(|| why.to_owned(), |first| format!("{why}; {first}"));
-        self.due = Some(Some(why));
-    }
-
-    fn read_events(&mut self) {
-        let mut lost = None;
-        for event in self.events.iter_mut().flatten() {
-            match event {
-                Event::Disconnected(id) if self.peer.as_ref().is_some_and(|peer| peer.id() == id) => {
-                    lost = Some("the peer disconnected");
-                }
-                Event::Disconnected(id) if self.newcomer.as_ref().is_some_and(|one| one.id() == id) => {
-                    self.newcomer = None;
-                    self.told_newcomer = false;
-                    self.kept.clear();
-                }
-                Event::SendFailed(id, code) if self.peer.as_ref().is_some_and(|peer| peer.id() == id) => {
-                    self.failed.get_or_insert(format!("a message could not be sent: {code:?}"));
-                    lost = Some("the peer does not take messages any more");
-                }
-                Event::ConnectFailed => log::warn!(target: crate::LOG, "a client failed to connect"),
-                _ => {}
-            }
-        }
-        if let Some(why) = lost {
-            self.leave();
-            self.gone(why);
-        }
-    }
-
-    /// Follows the fast path; without what it carried the session cannot go on.
-    fn follow_fast(&mut self) -> bool {
-        let Some(fast) = &mut self.fast else { return false };
-        let any = fast.follow();
-        if let Some(why) = fast.take_broken() {
-            self.failed.get_or_insert(why);
-            self.leave();
-            self.gone("the fast path broke");
-        }
-        any
-    }
-
-    /// Ends the connection to the peer, without telling.
-    fn leave(&mut self) {
-        self.fast = None;
-        match &mut self.end {
-            End::Host(left) => {
-                if matches!(left, Left::Running(_)) {
-                    *left = match std::mem::replace(left, Left::Consumed) {
-                        Left::Running(client) => Left::Stopping(client.stop()),
-                        other => other,
-                    };
-                }
-            }
-            End::Dpu(_) => self.retired.extend(self.peer.iter().map(Connection::id)),
-        }
-        self.peer = None;
-    }
-
-    /// Lets the context move until there is nothing to do, or enough messages are there.
-    fn step(&mut self, most: usize) -> bool {
-        let mut any = false;
-        while self.inbox.borrow().entries.len() < most {
-            match self.engine.progress() {
-                Ok(true) => any = true,
-                Ok(false) => break,
-                Err(error) => {
-                    log::error!(target: crate::LOG, "{error}");
-                    break;
-                }
-            }
-        }
-        any
-    }
 }
 
 impl Transport for Comch {
@@ -326,6 +232,7 @@ impl Transport for Comch {
         if matches!(self.end, End::Host(Left::Config(_)) | End::Dpu(Left::Config(_))) {
             self.wanted = None;
             self.trying = true;
+            self.since = Instant::now();
             self.begin()?;
             self.follow();
             return Ok(());
@@ -335,7 +242,7 @@ impl Transport for Comch {
             // Destroying it now would free what the library still uses.
             return Err(Fault::internal("the Comch client did not become idle in time; a restart is needed"));
         }
-        self.due = Some(Some("the last connection has not ended yet".to_owned()));
+        self.due = Some(Some("the last connection has not ended yet".into()));
         Ok(())
     }
 
@@ -372,6 +279,9 @@ impl Transport for Comch {
             self.follow();
             self.read_events();
         }
+        if let Some(lamp) = &mut self.lamp {
+            lamp.follow(&self.engine);
+        }
         if self.due.is_none() {
             any |= self.follow_fast();
         }
@@ -381,9 +291,9 @@ impl Transport for Comch {
                 sink(LinkEvent::Up);
                 any = true;
             }
-            Some(Some(why)) => {
+            Some(Some(down)) => {
                 self.inbox.borrow_mut().entries.clear();
-                sink(LinkEvent::Down(why));
+                sink(LinkEvent::Down(down));
                 any = true;
             }
             None => {}
@@ -475,6 +385,7 @@ impl Transport for Comch {
 
     fn disconnect(&mut self) {
         self.trying = false;
+        self.asker = None;
         self.leave();
     }
 
@@ -490,6 +401,8 @@ impl Transport for Comch {
         }
         self.fast = None;
         self.events = None;
+        self.asker = None;
+        self.lamp = None;
         if matches!(self.end, End::Dpu(_)) {
             let patience = Instant::now() + LEAVE;
             while self.peer.as_ref().is_some_and(Connection::is_connected) && Instant::now() < patience {
@@ -530,6 +443,10 @@ impl Transport for Comch {
             Some(representor) => format!("Comch server {service} on {device} for {representor}"),
             None => format!("Comch client of {service} on {device}"),
         }
+    }
+
+    fn is_beacon(&self) -> bool {
+        self.lamp.as_ref().is_some_and(Lamp::is_lit)
     }
 }
 

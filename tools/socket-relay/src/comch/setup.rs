@@ -48,6 +48,17 @@ pub(super) fn configure<C: ControlPath>(
     Ok((config, limits, sends))
 }
 
+/// The host's end, idle.
+pub(super) fn client(
+    device: &Device,
+    place: &Place,
+    inbox: &Rc<RefCell<Inbox>>,
+) -> Result<(Config<Client>, LinkLimits, u32), Fault> {
+    let config = Client::configure(device, &place.service)
+        .map_err(|e| device_fault(&e, "cannot make a Comch client"))?;
+    configure(config, device, inbox)
+}
+
 /// The first device of that address that can be this end. A function and its subfunctions have the same address.
 pub(super) fn open(role: Role, place: &Place) -> Result<(Device, Option<Representor>), Fault> {
     let Place { device: address, .. } = place;

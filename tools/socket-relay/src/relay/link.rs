@@ -1,29 +1,23 @@
 //! The session with the other relay: reached, greeted, watched, and reached again.
 
-use super::{NAP, Relay, SHARE, STREAMS};
+use super::{NAP, Relay, SHARE};
 use crate::fault::{Class, Exit, Fault};
-use crate::frame::{Features, Limits, ProbeKind, Reason};
-use crate::local::dial;
+use crate::frame::{Features, Limits, Reason};
 use crate::mux::{Broken, Event, Mux, Role, Timing};
 use crate::settings::{ProbeApp, UseFastPath};
-use crate::transport::{FastState, LinkEvent, Transport};
-use nix::errno::Errno;
+use crate::transport::{Absence, Down, FastState, LinkEvent, Transport};
 use std::time::{Duration, Instant};
 
 /// Time for both hellos.
 const GREETING: Duration = Duration::from_secs(2);
 /// How long the DPU tries an application whose queue is full.
 const DIAL: Duration = Duration::from_secs(5);
-/// How long the host waits for the DPU to do so.
-const OPENING: Duration = Duration::from_secs(10);
 /// How long the fast path may take to be set up at both ends.
 const FAST: Duration = Duration::from_secs(5);
 /// How long an old peer may take to prove that it lives, when a new one is there.
 const CHALLENGE: Duration = Duration::from_millis(300);
 const FIRST_PAUSE: Duration = Duration::from_millis(100);
 const LONGEST_PAUSE: Duration = Duration::from_secs(5);
-/// How often a failing or periodically tried application is tried.
-const PROBE_PAUSE: Duration = Duration::from_secs(60);
 
 /// How far the link is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -44,19 +38,21 @@ pub(super) struct Link {
     /// Attempts in a row that led to no session.
     failures: u32,
     pub(super) last_error: Option<String>,
+    /// What is known of why the other side was not reached the last time.
+    pub(super) absence: Absence,
     /// A newer peer waits until then for the old one to prove itself.
     challenge: Option<(Instant, Instant)>,
     /// When the application is tried next.
-    next_probe: Option<Instant>,
+    pub(super) next_probe: Option<Instant>,
     /// Whether it failed last time.
     pub(super) application_fails: bool,
     /// A probe that was asked for by the loop itself.
-    own_probe: Option<u64>,
+    pub(super) own_probe: Option<u64>,
     /// DPU: connections to the application whose queue is full.
-    dialing: Vec<(u32, Instant)>,
+    pub(super) dialing: Vec<(u32, Instant)>,
     /// The peer's instance in the session before.
     pub(super) peer_instance: Option<[u8; 16]>,
-    probe_nonce: u64,
+    pub(super) probe_nonce: u64,
     /// When the layer below was last asked about the peer.
     looked_at: Option<Instant>,
     /// Host: the DPU relay waits for us to leave.
@@ -118,7 +114,7 @@ impl<T: Transport> Relay<T> {
             }
             LinkEvent::Message(_) | LinkEvent::Bulk(_) => {}
             LinkEvent::Up => ups.push(Change::Up),
-            LinkEvent::Down(why) => ups.push(Change::Down(why)),
+            LinkEvent::Down(down) => ups.push(Change::Down(down)),
             LinkEvent::Newcomer => ups.push(Change::Newcomer),
         });
         self.turn_events(now);
@@ -126,7 +122,10 @@ impl<T: Transport> Relay<T> {
         for change in ups {
             match change {
                 Change::Up => self.greet(now),
-                Change::Down(why) => self.lost(&why, now)?,
+                Change::Down(down) => {
+                    self.link.absence = down.absence;
+                    self.lost(&down.why, now)?;
+                }
                 Change::Newcomer => {
                     self.link.challenge = Some((now, now + CHALLENGE));
                     if let Some(mux) = &mut self.mux {
@@ -254,7 +253,7 @@ impl<T: Transport> Relay<T> {
         }
     }
 
-    fn closed(&mut self, id: u32, why: Option<(Reason, String)>) {
+    pub(super) fn closed(&mut self, id: u32, why: Option<(Reason, String)>) {
         let had = self.connections.remove(id);
         let Some((reason, text)) = why else {
             log::debug!(target: crate::LOG, "stream {id}: ended");
@@ -279,6 +278,7 @@ impl<T: Transport> Relay<T> {
         self.link.state = State::Up(now);
         self.link.failures = 0;
         self.link.last_error = None;
+        self.link.absence = Absence::Unknown;
         self.counters.sessions += 1;
         self.transport.set_peer_queue(agreed.peer_queue);
         let restarted = self.link.peer_instance.is_some_and(|before| before != agreed.instance);
@@ -336,116 +336,6 @@ impl<T: Transport> Relay<T> {
     pub(super) fn is_serving(&self) -> bool {
         self.link.settling.is_none() && self.mux.as_ref().is_some_and(|mux| mux.agreed().is_some())
     }
-
-    /// What the application said when it was tried.
-    fn application_is(&mut self, errno: u32, now: Instant) {
-        let socket = self.settings.socket.display();
-        if errno == 0 {
-            if self.link.application_fails {
-                log::info!(target: crate::LOG, "the application answers again");
-            }
-        } else {
-            let errno = Errno::from_raw(i32::try_from(errno).unwrap_or(0));
-            log::error!(
-                target: crate::LOG,
-                "{}: the DPU relay answers, but its application does not: {errno} (the client's socket is {socket})",
-                Class::Terminator
-            );
-            self.link.last_error = Some(format!("{}: the application: {errno}", Class::Terminator));
-        }
-        self.link.application_fails = errno != 0;
-        let again = errno != 0 || self.settings.probe_app == ProbeApp::Periodic;
-        self.link.next_probe = again.then(|| now + PROBE_PAUSE);
-        self.front.session_up(&self.settings, &self.poller);
-    }
-
-    fn turn_probe(&mut self, now: Instant) {
-        if self.link.next_probe.is_none_or(|at| now < at) || !matches!(self.link.state, State::Up(_)) {
-            return;
-        }
-        self.link.next_probe = None;
-        self.link.own_probe = self.probe(ProbeKind::Application);
-    }
-
-    /// Asks the other relay; the answer comes with this number.
-    pub(super) fn probe(&mut self, kind: ProbeKind) -> Option<u64> {
-        let mux = self.mux.as_mut().filter(|mux| mux.agreed().is_some())?;
-        self.link.probe_nonce += 1;
-        mux.probe(self.link.probe_nonce, kind);
-        Some(self.link.probe_nonce)
-    }
-
-    fn answer(&mut self, nonce: u64, kind: ProbeKind) {
-        let errno = match kind {
-            ProbeKind::Application if self.role == Role::Dpu => {
-                dial(&self.settings.socket).err().filter(|errno| *errno != Errno::EAGAIN)
-            }
-            _ => None,
-        };
-        let errno = errno.map_or(0, |errno| (errno as i32).cast_unsigned());
-        if let Some(mux) = &mut self.mux {
-            mux.answer_probe(nonce, errno, self.counters.bytes);
-        }
-    }
-
-    // Connections to the application.
-
-    fn dial(&mut self, id: u32, now: Instant, until: Instant) {
-        let Some(mux) = self.mux.as_mut().filter(|mux| mux.is_open(id)) else { return };
-        if self.ending.is_some() {
-            mux.reset(id, Reason::Shutdown, "");
-            return;
-        }
-        let (reason, errno) = match dial(&self.settings.socket) {
-            Ok(socket) => match self.connections.add(&self.poller, STREAMS | u64::from(id), id, socket) {
-                Ok(()) => {
-                    mux.accept(id);
-                    self.connections.accept(id);
-                    self.counters.clients += 1;
-                    self.counters.peak = self.counters.peak.max(self.connections.len());
-                    return;
-                }
-                Err(errno) => (Reason::Internal, errno),
-            },
-            Err(Errno::EAGAIN) if now < until => {
-                self.link.dialing.push((id, until));
-                return;
-            }
-            Err(Errno::EAGAIN) => (Reason::Timeout, Errno::EAGAIN),
-            Err(Errno::ENOENT | Errno::ENOTDIR) => (Reason::NoPath, Errno::ENOENT),
-            Err(errno @ (Errno::EACCES | Errno::EPERM)) => (Reason::Permission, errno),
-            Err(errno @ (Errno::EMFILE | Errno::ENFILE)) => (Reason::Limit, errno),
-            Err(errno) => (Reason::Refused, errno),
-        };
-        mux.reset(id, reason, errno.desc());
-        self.counters.reset(reason);
-        let class = if reason == Reason::Permission { Class::Permission } else { Class::Terminator };
-        let path = self.settings.socket.display();
-        let text = format!("{class}: stream {id}: the application at {path} cannot be reached: {errno}");
-        self.front.complain(&text);
-    }
-
-    /// Tries those again whose queue was full.
-    fn turn_dialing(&mut self, now: Instant) {
-        for (id, until) in std::mem::take(&mut self.link.dialing) {
-            self.dial(id, now, until);
-        }
-    }
-
-    fn turn_opening(&mut self, now: Instant) {
-        let Some(before) = now.checked_sub(OPENING) else { return };
-        if self.role != Role::Host || !self.counters.turns.is_multiple_of(64) {
-            return;
-        }
-        for id in self.connections.waiting_since(before) {
-            if let Some(mux) = &mut self.mux {
-                mux.reset(id, Reason::Timeout, "");
-            }
-            self.closed(id, Some((Reason::Timeout, "the DPU relay did not answer".to_owned())));
-        }
-    }
-
-    // The end of a session.
 
     fn settle_challenge(&mut self, now: Instant) -> Result<(), Fault> {
         let Some((since, until)) = self.link.challenge else { return Ok(()) };
@@ -528,12 +418,33 @@ impl<T: Transport> Relay<T> {
         }
         if before != State::Idle && !matches!(before, State::Up(_)) {
             self.link.failures += 1;
-            let reached = format!(
-                "no DPU relay was reached ({why}): it is not running, or runs with another --cc-name; this side: {}",
-                self.transport.describe()
-            );
+            let (exit, what) = match &self.link.absence {
+                Absence::Unknown => (
+                    Exit::NoSession,
+                    format!(
+                        "no DPU relay was reached ({why}): it is not running, or runs with another --cc-name"
+                    ),
+                ),
+                Absence::Nobody => (
+                    Exit::NoSession,
+                    "no DPU relay answers: none runs for this function of the host, or it hangs".to_owned(),
+                ),
+                Absence::NotServed(services) => (
+                    Exit::NotServed,
+                    format!(
+                        "a DPU relay answers, but --cc-name is not among the services that it knows of: {services}"
+                    ),
+                ),
+                Absence::NotTaken => (
+                    Exit::NoSession,
+                    format!(
+                        "a DPU relay answers and knows of --cc-name ({why}): it is just starting, or hangs"
+                    ),
+                ),
+            };
+            let reached = format!("{what}; this side: {}", self.transport.describe());
             if self.settings.conn_retry.is_some_and(|most| self.link.failures >= most) {
-                return Err(Fault::new(Exit::NoSession, Class::Terminator, reached));
+                return Err(Fault::new(exit, Class::Terminator, reached));
             }
             let text = format!("{}: {reached}", Class::Terminator);
             self.front.complain(&text);
@@ -551,6 +462,6 @@ impl<T: Transport> Relay<T> {
 
 enum Change {
     Up,
-    Down(String),
+    Down(Down),
     Newcomer,
 }

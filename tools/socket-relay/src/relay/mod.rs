@@ -8,6 +8,7 @@
 //! the link, frames to it. Nothing waits for anybody else than its own stream.
 
 mod admin;
+mod application;
 mod connection;
 mod counters;
 mod front;
@@ -278,8 +279,8 @@ impl Outcome {
     }
 }
 
-/// Sixteen bytes that no other start has.
-fn new_instance() -> [u8; 16] {
+/// Sixteen bytes that nobody else has.
+pub(crate) fn new_instance() -> [u8; 16] {
     use std::hash::{BuildHasher, RandomState};
     let word =
         |salt: u32| RandomState::new().hash_one((std::process::id(), salt, Instant::now())).to_le_bytes();

@@ -22,6 +22,10 @@ pub struct Status {
     pub socket: String,
     /// `idle`, `pausing`, `connecting`, `greeting`, `up`.
     pub session: &'static str,
+    /// Host without a session: what is known of the other side, `silent`, `another service`, `not taken` or `unknown`.
+    pub other_side: &'static str,
+    /// DPU: whether this relay is the one that tells hosts which services there are.
+    pub beacon: bool,
     /// How long it has been up, in milliseconds.
     pub session_ms: Option<u128>,
     /// Versions of the other side.
@@ -82,6 +86,8 @@ impl<T: Transport> Relay<T> {
             link: self.transport.describe(),
             socket: self.settings.socket.display().to_string(),
             session,
+            other_side: self.link.absence.text(),
+            beacon: self.transport.is_beacon(),
             session_ms: since,
             peer: agreed.map(|agreed| agreed.text.clone()),
             instance: hex(&self.instance),

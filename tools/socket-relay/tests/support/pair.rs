@@ -72,6 +72,8 @@ impl Place {
     pub fn program(&self) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_doca_socket_relay"));
         command.env("DOCA_SIM_DIR", self.path("network")).env("DOCA_SIM_QUIET", "1");
+        // Where relays of this place know of each other.
+        command.env("XDG_RUNTIME_DIR", self.path("runtime"));
         if !self.profile.is_empty() {
             command.env("DOCA_SIM_PROFILE", self.profile);
         }

@@ -92,7 +92,8 @@ impl Transport for Pipe {
 
     fn progress(&mut self, most: usize, sink: &mut dyn FnMut(LinkEvent<'_>)) -> bool {
         if !self.pending.is_empty() {
-            sink(self.pending.remove(0).map_or(LinkEvent::Up, LinkEvent::Down));
+            let down = |why: String| LinkEvent::Down(why.as_str().into());
+            sink(self.pending.remove(0).map_or(LinkEvent::Up, down));
             return true;
         }
         let mut any = false;
@@ -117,7 +118,7 @@ impl Transport for Pipe {
             match recv(peer.as_raw_fd(), &mut self.buffer, MsgFlags::empty()) {
                 Ok(0) | Err(Errno::ECONNRESET) => {
                     self.peer = None;
-                    sink(LinkEvent::Down("the peer is gone".to_owned()));
+                    sink(LinkEvent::Down("the peer is gone".into()));
                     return true;
                 }
                 Ok(bytes) => {
