@@ -1,4 +1,5 @@
-//! One command for systems with DOCA: what a binary links, what a device can do, where a function is.
+//! One command for systems with DOCA: what a binary links, what a device can do, where a function is,
+//! whether RDMA works between two machines and how fast.
 //!
 //! Exit status of every subcommand: 0 all is well, 1 something asked for is not so, 2 the question was not
 //! understood or could not be answered.
@@ -10,7 +11,13 @@ mod api;
 mod caps;
 mod doctor;
 mod link_check;
+#[cfg(feature = "device")]
+mod peer;
+#[cfg(feature = "device")]
+mod perf;
 mod table;
+#[cfg(feature = "device")]
+mod verify;
 
 use clap::{Parser, Subcommand};
 use std::process::ExitCode;
@@ -28,6 +35,10 @@ enum Command {
     LinkCheck(link_check::Args),
     #[cfg(feature = "device")]
     Caps(caps::Args),
+    #[cfg(feature = "device")]
+    Perf(perf::Args),
+    #[cfg(feature = "device")]
+    Verify(verify::Args),
     Doctor(doctor::Args),
 }
 
@@ -49,6 +60,10 @@ fn main() -> ExitCode {
         Command::LinkCheck(args) => link_check::run(&args),
         #[cfg(feature = "device")]
         Command::Caps(args) => caps::run(&args),
+        #[cfg(feature = "device")]
+        Command::Perf(args) => perf::run(&args),
+        #[cfg(feature = "device")]
+        Command::Verify(args) => verify::run(&args),
         Command::Doctor(args) => doctor::run(&args),
     };
     match outcome {
