@@ -41,6 +41,8 @@ const BY_CALL: &[Row] = &[
     ("doca_comch_task_send", Code::CONNECTION_ABORTED, Layer::Runtime, PEER_SILENT),
     ("doca_comch_task_send", Code::CONNECTION_RESET, Layer::Runtime, PEER_SILENT),
     ("doca_comch_connection_update_info", Code::CONNECTION_ABORTED, Layer::Runtime, PEER_SILENT),
+    // What is known to be over is refused before DOCA is asked.
+    ("doca_task_submit", Code::BAD_STATE, Layer::Runtime, "whether the peer has gone, or the context stopped, since the last progress"),
     ("doca_mmap_export_", Code::NOT_PERMITTED, Layer::Program, "that the memory is registered with an RDMA_* or PCI_* flag"),
     ("doca_mmap_start", Code::NOT_PERMITTED, Layer::Environment, "the limit of locked memory (ulimit -l)"),
     ("doca_mmap_start", Code::DRIVER, Layer::Environment, "the limit of locked memory (ulimit -l) and dmesg"),
