@@ -71,10 +71,10 @@
 #![forbid(unsafe_code)]
 
 pub use doca_common::{
-    Access, Buffer, Chain, Code, Descriptor, Device, DeviceInfo, Error, Failed, Frozen, Kind, Layer, Memory,
-    PrivateMemory, ProgressEngine, Refusal, RemoteBuffer, RemoteCell, RemoteEvent, RemoteMemory, Representor,
-    RepresentorInfo, Result, SharedBuffer, SharedMemory, SyncEvent, access, buffer, caps, chain, context,
-    device, engine, error, event, log, memory, remote, representor, version,
+    Access, AsyncEvent, Buffer, Chain, Code, Descriptor, Device, DeviceInfo, Error, Failed, Frozen, Kind,
+    Layer, Memory, PrivateMemory, ProgressEngine, Refusal, RemoteBuffer, RemoteCell, RemoteEvent,
+    RemoteMemory, Representor, RepresentorInfo, Result, SharedBuffer, SharedMemory, SyncEvent, access,
+    buffer, caps, chain, context, device, engine, error, event, log, memory, remote, representor, version,
 };
 
 /// Messages and one-sided memory access between peers: `libdoca_rdma`.

@@ -21,6 +21,10 @@
 //! | `read_into_frozen` | a frozen buffer does not change |
 //! | `restart_of_consumed_context` | starting consumes the configuration |
 //! | `use_after_stop` | stopping consumes the context |
+//! | `event_task_before_start` | events, too, take tasks when they run |
+//! | `event_enable_after_start` | and are configured before that |
+//! | `event_call_in_asynchronous_mode` | an event is in one mode for life |
+//! | `event_across_threads` | and one that is a context stays with its engine |
 //! | `comch_setter_after_start` | only an idle server or client can be configured |
 //! | `comch_disconnect_of_client` | servers end connections; clients stop |
 //! | `comch_private_buffer` | bulk data go through shared memory |
@@ -47,6 +51,10 @@ const CASES: &[&str] = &[
     "read_into_frozen",
     "restart_of_consumed_context",
     "use_after_stop",
+    "event_task_before_start",
+    "event_enable_after_start",
+    "event_call_in_asynchronous_mode",
+    "event_across_threads",
     "comch_setter_after_start",
     "comch_disconnect_of_client",
     "comch_private_buffer",

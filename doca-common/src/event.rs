@@ -7,6 +7,31 @@
 //! SyncEvent::new(RemoteNet, Cpu) ── export_net ──> descriptor ──> RemoteEvent::import   (named in RDMA tasks)
 //!           new(RemotePci, Cpu) ─── export_pci ──> descriptor ──> SyncEvent::import     (the same calls as here)
 //! ```
+//!
+//! A [`SyncEvent`] is used by calls, which do it at once. An [`AsyncEvent`] is the same as a context of a progress engine,
+//! and is used by tasks: its waits sleep with everything else that the engine waits for. An event is in one of these modes
+//! for life; the peer's may be in the other.
+//!
+//! ```text
+//! AsyncEvent::configure ──> Config ── start ──> Starting ── running ──> AsyncEvent ── stop ──> Stopping ── wait ──> Config
+//!             import          enable(task) ─ key ──────────> queue(key) ── submit ──> Pending ── wait, or .await
+//! ```
+//!
+//! | kind | gives | C |
+//! | --- | --- | --- |
+//! | [`GetTask`] | the value | `doca_sync_event_task_get` |
+//! | [`SetTask`] | | `doca_sync_event_task_notify_set` |
+//! | [`AddTask`] | the value before | `doca_sync_event_task_notify_add` |
+//! | [`WaitEqualTask`] | | `doca_sync_event_task_wait_eq` |
+//! | [`WaitNotEqualTask`] | | `doca_sync_event_task_wait_neq` |
+
+mod context;
+mod instance;
+mod task;
+
+pub use context::{AsyncEvent, Config, Left, Starting, Stopping};
+pub(crate) use instance::{Flight, Instance, Place, Run};
+pub use task::{AddTask, GetTask, Key, Pending, Queue, SetTask, Task, WaitEqualTask, WaitNotEqualTask};
 
 use crate::buffer::Named;
 use crate::caps::Capability;
@@ -14,7 +39,7 @@ use crate::descriptor::Descriptor;
 use crate::device::Device;
 use crate::error::{Error, Refusal, Result};
 use crate::raw::current;
-use crate::raw::event::{Event, QUESTIONS, RemoteNet};
+use crate::raw::event::{Owned, QUESTIONS, RemoteNet};
 use std::cell::Cell;
 use std::fmt;
 use std::marker::PhantomData;
@@ -65,6 +90,13 @@ impl Condition {
     }
 }
 
+/// The devices that an event of these places uses.
+fn devices(publisher: Publisher<'_>, subscriber: Subscriber<'_>) -> Vec<Device> {
+    let publishing = if let Publisher::Cpu(device) = publisher { Some(device) } else { None };
+    let subscribing = if let Subscriber::Cpu(device) = subscriber { Some(device) } else { None };
+    publishing.into_iter().chain(subscribing).cloned().collect()
+}
+
 /// How long a wait polls before it yields, and yields before it naps.
 const SPIN: Duration = Duration::from_micros(50);
 const YIELD: Duration = Duration::from_millis(2);
@@ -72,7 +104,7 @@ const NAP: Duration = Duration::from_micros(100);
 
 /// An event in synchronous mode: `doca_sync_event`. Several threads use one each over the same descriptor.
 pub struct SyncEvent {
-    event: Event,
+    event: Owned,
     _devices: Vec<Device>,
     /// One thread at a time.
     one_thread: PhantomData<Cell<()>>,
@@ -87,11 +119,8 @@ impl SyncEvent {
     #[doc(alias = "doca_sync_event_create")]
     #[doc(alias = "doca_sync_event_start")]
     pub fn new(publisher: Publisher<'_>, subscriber: Subscriber<'_>) -> Result<Self> {
-        let event = Event::new(publisher, subscriber)?;
-        let publishing = if let Publisher::Cpu(device) = publisher { Some(device) } else { None };
-        let subscribing = if let Subscriber::Cpu(device) = subscriber { Some(device) } else { None };
-        let devices = publishing.into_iter().chain(subscribing).cloned().collect();
-        Ok(SyncEvent { event, _devices: devices, one_thread: PhantomData })
+        let event = Owned::new(publisher, subscriber)?.start()?;
+        Ok(SyncEvent { event, _devices: devices(publisher, subscriber), one_thread: PhantomData })
     }
 
     /// Imports the event of the processor across PCI, and starts it: `doca_sync_event_create_from_export`.
@@ -101,7 +130,7 @@ impl SyncEvent {
     /// [`Refusal::Malformed`] for no bytes, `INVALID_VALUE`, `NOT_SUPPORTED`, `NO_MEMORY`.
     #[doc(alias = "doca_sync_event_create_from_export")]
     pub fn import(device: &Device, descriptor: impl AsRef<[u8]>) -> Result<Self> {
-        let event = Event::import(device, descriptor.as_ref())?;
+        let event = Owned::import(device, descriptor.as_ref())?.start()?;
         Ok(SyncEvent { event, _devices: vec![device.clone()], one_thread: PhantomData })
     }
 

@@ -53,7 +53,7 @@ pub use descriptor::Descriptor;
 pub use device::{Device, DeviceInfo};
 pub use engine::ProgressEngine;
 pub use error::{Code, Error, Failed, Kind, Layer, Refusal, Result};
-pub use event::{RemoteEvent, SyncEvent};
+pub use event::{AsyncEvent, RemoteEvent, SyncEvent};
 pub use memory::{Memory, PrivateMemory, SharedMemory};
 pub use remote::{RemoteBuffer, RemoteCell, RemoteMemory};
 pub use representor::{Representor, RepresentorInfo};

@@ -7,6 +7,7 @@ pub mod current;
 pub mod device;
 pub(crate) mod error;
 pub(crate) mod event;
+pub(crate) mod event_task;
 pub mod foreign;
 pub(crate) mod inventory;
 pub(crate) mod log;

@@ -1,7 +1,9 @@
 //! Everything once, in safe Rust: what it calls in DOCA is what the faults strike.
 
 use doca::caps::Snapshot;
-use doca::event::{Condition, Publisher, Subscriber};
+use doca::event::{
+    AddTask, Condition, GetTask, Publisher, SetTask, Subscriber, WaitEqualTask, WaitNotEqualTask,
+};
 use doca::rdma::{
     Address, CompareSwapTask, Config, Connection, Decision, EventAddTask, EventGetTask, EventSetTask,
     FetchAddTask, Key, Mtu, Queue, Rdma, ReadTask, ReceiveTask, SendImmTask, SendTask, TransportType,
@@ -9,8 +11,8 @@ use doca::rdma::{
 };
 use doca::representor::Filter;
 use doca::{
-    Access, Buffer, Chain, Device, DeviceInfo, Error, Memory, PrivateMemory, ProgressEngine, Refusal,
-    RemoteEvent, RemoteMemory, Result, SyncEvent, log,
+    Access, AsyncEvent, Buffer, Chain, Device, DeviceInfo, Error, Memory, PrivateMemory, ProgressEngine,
+    Refusal, RemoteEvent, RemoteMemory, Result, SyncEvent, log,
 };
 use std::time::Duration;
 
@@ -26,6 +28,7 @@ pub fn run(told: &mut dyn FnMut(&str)) -> Result<()> {
     let device = devices(told)?;
     events_of_this_process(&device)?;
     let engine = ProgressEngine::new()?;
+    event_as_context(&device, &engine)?;
     let memory = Memory::zeroed(1 << 16)?.private(&device)?;
     let mut asker = configure(&device)?;
     let mut asked = configure(&device)?;
@@ -98,6 +101,27 @@ fn events_of_this_process(device: &Device) -> Result<()> {
     let crossing = SyncEvent::new(Publisher::Cpu(device), Subscriber::RemotePci)?;
     crossing.export_pci(device)?;
     SyncEvent::new(Publisher::RemotePci, Subscriber::Cpu(device))?;
+    Ok(())
+}
+
+/// Each kind of task twice, with the same C task.
+fn event_as_context(device: &Device, engine: &ProgressEngine) -> Result<()> {
+    let mut config = AsyncEvent::configure(Publisher::RemoteNet, Subscriber::Cpu(device))?;
+    let (gets, sets, adds) =
+        (config.enable::<GetTask>(1)?, config.enable::<SetTask>(1)?, config.enable::<AddTask>(1)?);
+    let (equals, others) = (config.enable::<WaitEqualTask>(1)?, config.enable::<WaitNotEqualTask>(1)?);
+    let event = config.start(engine)?.running_within(LIMIT)?;
+    event.export_net()?;
+    let (gets, sets, adds) = (event.queue(gets)?, event.queue(sets)?, event.queue(adds)?);
+    let (equals, others) = (event.queue(equals)?, event.queue(others)?);
+    for value in [1, 2] {
+        sets.submit(value)?.wait_for(LIMIT)?;
+        equals.submit(value, u64::MAX)?.wait_for(LIMIT)?;
+        expect(adds.submit(8)?.wait_for(LIMIT)? == value)?;
+        others.submit(value, 0xff)?.wait_for(LIMIT)?;
+        expect(gets.submit()?.wait_for(LIMIT)? == value + 8)?;
+    }
+    event.stop().wait_for(LIMIT)?;
     Ok(())
 }
 

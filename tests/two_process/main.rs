@@ -14,6 +14,7 @@ mod counter;
 #[cfg(feature = "comch")]
 #[path = "../support/counting.rs"]
 mod counting;
+mod events;
 mod input;
 mod kill;
 mod process;
@@ -65,6 +66,15 @@ const TESTS: &[Test] = &[
     ),
     Test::new("wake::a_sleeper_in_poll_is_woken", wake::a_sleeper_in_poll_is_woken),
     Test::new("wake::a_deadline_is_kept", wake::a_deadline_is_kept),
+    Test::new(
+        "events::an_event_crosses_pci_in_every_pairing_of_modes",
+        events::an_event_crosses_pci_in_every_pairing_of_modes,
+    ),
+    Test::new("events::a_sleeping_wait_is_woken_over_rdma", events::a_sleeping_wait_is_woken_over_rdma),
+    Test::new(
+        "events::a_wait_for_a_killed_process_can_be_given_up",
+        events::a_wait_for_a_killed_process_can_be_given_up,
+    ),
 ];
 
 /// Those of Comch; a feature switches them on.
@@ -126,6 +136,10 @@ const ROLES: &[Role] = &[
     ("tracer", silence::tracer),
     ("late receiver", wake::late_receiver),
     ("late sender", wake::late_sender),
+    ("event importer", events::importer),
+    ("event signaller", events::signaller),
+    ("event exporter", events::exporter),
+    ("event bereaved", events::bereaved),
     #[cfg(feature = "comch")]
     ("comch server", comch::serve),
     #[cfg(feature = "comch")]

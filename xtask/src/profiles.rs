@@ -27,10 +27,14 @@ const SETS: &[(&str, &[Tests])] = &[
             ("bridge", &[]),
             ("lifecycle", &[]),
             ("log", &[]),
+            ("events", &[]),
             ("allocations", &[]),
             ("many_connections", &[]),
             ("examples", &[]),
-            ("two_process", &["traffic::", "counter::", "stopped::", "input::", "wake::", "comch::"]),
+            (
+                "two_process",
+                &["traffic::", "counter::", "stopped::", "input::", "wake::", "events::", "comch::"],
+            ),
         ],
     ),
 ];

@@ -6,25 +6,39 @@ use crate::descriptor::Descriptor;
 use crate::device::Device;
 use crate::error::{Code, Error, Refusal, Result};
 use crate::event::{Publisher, Subscriber};
+use crate::raw::context::{Ctx, null};
 use crate::raw::inventory::non_null;
 use crate::raw::map::next_serial;
 use crate::version;
 use doca_sys::{doca_error_t, doca_sync_event, doca_sync_event_remote_net};
+use std::mem::ManuallyDrop;
+use std::ops::Deref;
 use std::ptr::{self, NonNull};
 
-/// An event of this process, started for calls.
-pub(crate) struct Event(NonNull<doca_sync_event>);
+/// An event, in either mode. Nobody destroys it but its owner.
+pub struct Event(NonNull<doca_sync_event>);
 
 // SAFETY: an event belongs to no thread; its owner lets one thread at a time use it.
 unsafe impl Send for Event {}
 
-impl Event {
+/// An event for calls, or whose mode is not chosen yet: dropping it stops and destroys it.
+pub(crate) struct Owned(Event);
+
+impl Deref for Owned {
+    type Target = Event;
+
+    fn deref(&self) -> &Event {
+        &self.0
+    }
+}
+
+impl Owned {
     pub(crate) fn new(publisher: Publisher<'_>, subscriber: Subscriber<'_>) -> Result<Self> {
         version::require_fit()?;
         let mut event = ptr::null_mut();
         // SAFETY: the out-parameter is a local.
         unsafe { call!(doca_sync_event_create(&mut event)) }?;
-        let event = Event(non_null("doca_sync_event_create", event)?);
+        let event = Owned(Event(non_null("doca_sync_event_create", event)?));
         let own = event.as_ptr();
         // SAFETY: a live event that is not started, and open devices that the owner keeps.
         unsafe {
@@ -41,7 +55,6 @@ impl Event {
                 }
                 Subscriber::RemotePci => call!(doca_sync_event_add_subscriber_location_remote_pci(own)),
             }?;
-            call!(doca_sync_event_start(own))?;
         }
         Ok(event)
     }
@@ -60,14 +73,33 @@ impl Event {
                 &mut event
             ))
         }?;
-        let event = Event(non_null(CALL, event)?);
-        // SAFETY: a live event that is not started.
-        unsafe { call!(doca_sync_event_start(event.as_ptr())) }?;
-        Ok(event)
+        non_null(CALL, event).map(|event| Owned(Event(event)))
     }
 
-    fn as_ptr(&self) -> *mut doca_sync_event {
+    /// Starts it for calls.
+    pub(crate) fn start(self) -> Result<Self> {
+        // SAFETY: a live event that is not started.
+        unsafe { call!(doca_sync_event_start(self.as_ptr())) }.map(|()| self)
+    }
+
+    /// Makes it a context, which its owner destroys.
+    pub(crate) fn into_context(self) -> Result<(Event, Ctx)> {
+        // SAFETY: a live event that is not started; the owner destroys it with its context.
+        let ctx = unsafe { Ctx::new(doca_sys::doca_sync_event_as_ctx(self.as_ptr())) };
+        let ctx = ctx.ok_or_else(|| null("doca_sync_event_as_ctx"))?;
+        Ok((Event(ManuallyDrop::new(self).0.0), ctx))
+    }
+}
+
+impl Event {
+    pub(crate) fn as_ptr(&self) -> *mut doca_sync_event {
         self.0.as_ptr()
+    }
+
+    /// Destroys the event, whose context is idle, or which is stopped.
+    pub(crate) fn destroy(&self) -> Result<()> {
+        // SAFETY: a live event; its owner destroys it once.
+        unsafe { call!(doca_sync_event_destroy(self.as_ptr())) }
     }
 
     pub(crate) fn get(&self) -> Result<u64> {
@@ -124,13 +156,12 @@ fn exported(
     Ok(Descriptor::from(unsafe { std::slice::from_raw_parts(bytes, len) }))
 }
 
-impl Drop for Event {
+impl Drop for Owned {
     fn drop(&mut self) {
         // SAFETY: a live event, of which nothing else is left. One that was never started refuses to stop, which
         // changes nothing.
         let stopped = unsafe { call!(doca_sync_event_stop(self.as_ptr())) };
-        // SAFETY: a live event, destroyed once.
-        if let Err(error) = unsafe { call!(doca_sync_event_destroy(self.as_ptr())) } {
+        if let Err(error) = self.destroy() {
             if let Err(error) = stopped {
                 log::warn!("{error}");
             }
