@@ -300,3 +300,21 @@ fn host_and_dpu_exchange_bulk_data() {
         assert!(printed.contains("Message received: 'stop_data_path_test'"), "{printed}");
     }
 }
+
+/// An event of the host that both sides signal, in every pairing of modes and both ways of signalling.
+#[cfg(feature = "comch")]
+#[test]
+fn host_and_dpu_signal_each_other() {
+    let asynchronous = &["--async", "--async-num-tasks", "1"][..];
+    for (ours, theirs) in [(&[][..], &[][..]), (asynchronous, asynchronous), (asynchronous, &["--atomic"])] {
+        let network = network();
+        let dpu = [&["-d", "03:00.0", "-r", "3b:00.0"], theirs].concat();
+        let answerer = Example::start_on("dpu", "sync_event_remote_pci", network.path(), &dpu);
+        answerer.wait("Server is running", 1);
+        let host = [&["-d", "3b:00.0", "--atomic"], ours].concat();
+        let asker = Example::start_on("host", "sync_event_local_pci", network.path(), &host);
+        for printed in [asker.end(), answerer.end()] {
+            assert!(printed.contains("Done"), "{printed}");
+        }
+    }
+}
