@@ -5,8 +5,8 @@
 //! before the completion does not find what happened to be there. Neither makes a correct program behave differently:
 //! what a message did not overwrite is put back before the completion.
 
+use crate::fabric::operation::Outcome;
 use crate::fabric::process;
-use crate::fabric::queue::Outcome;
 use crate::fabric::receives::Received;
 use crate::fabric::region::{self, Piece};
 use crate::lock::lock;

@@ -3,7 +3,8 @@
 
 use crate::code::{Code, Res};
 use crate::dev::Dev;
-use crate::fabric::context::{self, ContextId, ContextView};
+use crate::fabric::bits;
+use crate::fabric::context::{ContextId, ContextView};
 use crate::fabric::inbox::Inbox;
 use crate::fabric::process::Process;
 use crate::lock::lock;
@@ -133,21 +134,21 @@ impl Half {
 
     /// This end's control path has something to do for the fast path.
     pub fn poke(&self) {
-        context::set_bit(self.own.waiting(), self.link);
+        bits::set(self.own.waiting(), self.link);
         self.own.notify();
     }
 
     /// So has the peer's.
     pub fn poke_far(&self) {
-        context::set_bit(self.far.waiting(), self.far_link);
+        bits::set(self.far.waiting(), self.far_link);
         self.far.notify();
     }
 
     /// There is something in the channel for the peer, or room.
     pub fn call(&self) {
         let active = self.far.active();
-        if !context::has_bit(active, self.far_link) {
-            context::set_bit(active, self.far_link);
+        if !bits::is_set(active, self.far_link) {
+            bits::set(active, self.far_link);
         }
         self.far.notify();
     }

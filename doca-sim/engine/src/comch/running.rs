@@ -6,9 +6,10 @@ use super::half::Half;
 use super::handshake;
 use crate::code::{Code, Res};
 use crate::ctx::{Context, CtxState};
+use crate::fabric::bits;
 use crate::fabric::channel::{Channel, End};
 use crate::fabric::clock;
-use crate::fabric::context::{self, ContextView, LinkId, Sizes};
+use crate::fabric::context::{ContextView, LinkId, Sizes};
 use crate::fabric::listener::Listener;
 use crate::fabric::mailbox::{self, Message};
 use crate::fabric::network::Address;
@@ -375,7 +376,7 @@ impl Running {
                 }
                 if fine {
                     connection.announced.set(true);
-                    context::set_bit(self.view.active(), connection.id.index);
+                    bits::set(self.view.active(), connection.id.index);
                 } else {
                     self.forget(&connection);
                 }
@@ -394,7 +395,7 @@ impl Running {
                     unsafe { callbacks[usize::from(!come)](from, &*connection, id) };
                 }
                 connection.news.update(|news| news - 1);
-                context::set_bit(self.view.active(), connection.id.index);
+                bits::set(self.view.active(), connection.id.index);
             }
             Event::Fall => endpoint.ctx().fall(endpoint),
         }
@@ -452,7 +453,7 @@ impl Running {
 
     /// Whether `step` would find something.
     pub fn has_work(&self, endpoint: &Endpoint) -> bool {
-        let any = |bitmap| context::set_bits(bitmap, 0).next().is_some();
+        let any = |bitmap| bits::each(bitmap, 0).next().is_some();
         if mailbox::has_mail(&self.view) || self.next_event().is_some() {
             return true;
         }

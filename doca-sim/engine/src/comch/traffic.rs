@@ -6,9 +6,9 @@ use super::half::{Half, Note};
 use super::running::{Event, Running};
 use crate::code::{Code, Res};
 use crate::ctx::{Context, CtxState};
+use crate::fabric::bits;
 use crate::fabric::channel::{Channel, Incoming, Life};
 use crate::fabric::clock;
-use crate::fabric::context;
 use crate::fabric::inbox::Inbox;
 use crate::fault;
 use crate::log;
@@ -114,8 +114,8 @@ impl Running {
 
     /// What producers and consumers have asked for.
     pub fn serve_fast_path(&self) {
-        for link in context::set_bits(self.view().waiting(), 0) {
-            if !context::clear_bit(self.view().waiting(), link) {
+        for link in bits::each(self.view().waiting(), 0) {
+            if !bits::clear(self.view().waiting(), link) {
                 continue;
             }
             let Some(connection) = self.at(link) else { continue };
@@ -153,14 +153,14 @@ impl Running {
                     return true;
                 }
             } else {
-                context::set_bit(self.view().active(), current);
+                bits::set(self.view().active(), current);
             }
         }
         self.burst.set(0);
         let links = self.view().sizes().conns;
         let turn = fault::shuffle(links).unwrap_or((current + 1) % links);
-        for link in context::set_bits(self.view().active(), turn) {
-            context::clear_bit(self.view().active(), link);
+        for link in bits::each(self.view().active(), turn) {
+            bits::clear(self.view().active(), link);
             let Some(connection) = self.at(link) else { continue };
             if self.serve(endpoint, &connection) {
                 self.current.set(link);
@@ -197,7 +197,7 @@ impl Running {
                 Ok(Some(found)) if found.kind == MESSAGE => {
                     self.deliver(endpoint, connection, (half, channel), found);
                     if closed {
-                        context::set_bit(self.view().active(), connection.id.index);
+                        bits::set(self.view().active(), connection.id.index);
                     }
                     return true;
                 }

@@ -229,9 +229,9 @@ impl SharedPiece {
 pub struct SendEntry {
     /// Phase and claimant.
     pub state: State,
-    /// An [`Operation`](super::queue::Operation) as a number.
+    /// An [`Operation`](super::operation::Operation) as a number.
     pub operation: AtomicU32,
-    /// An [`Outcome`](super::queue::Outcome) as a number, valid in phase Done.
+    /// An [`Outcome`](super::operation::Outcome) as a number, valid in phase Done.
     pub outcome: AtomicU32,
     /// Immediate data, bits as the program gave them.
     pub immediate: AtomicU32,
@@ -249,7 +249,7 @@ pub struct SendEntry {
     pub second: AtomicU64,
     /// When the entry first could not be executed; zero if it never had to wait.
     pub since: AtomicU64,
-    /// Why it waits: a [`Wait`](super::queue::Wait) as a number.
+    /// Why it waits: a [`Wait`](super::operation::Wait) as a number.
     pub wait: AtomicU64,
 }
 // SAFETY: atomic integers only (`State` is one).
@@ -542,46 +542,6 @@ impl ContextView {
     }
 }
 
-/// Sets a link's bit.
-pub fn set_bit(bitmap: &[AtomicU64], link: u32) {
-    if let Some(word) = bitmap.get(link as usize / 64) {
-        word.fetch_or(1 << (link % 64), SeqCst);
-    }
-}
-
-/// Whether a link's bit is set.
-pub fn has_bit(bitmap: &[AtomicU64], link: u32) -> bool {
-    bitmap.get(link as usize / 64).is_some_and(|word| word.load(SeqCst) & 1 << (link % 64) != 0)
-}
-
-/// Clears a link's bit; tells whether it was set.
-pub fn clear_bit(bitmap: &[AtomicU64], link: u32) -> bool {
-    let bit = 1 << (link % 64);
-    bitmap.get(link as usize / 64).is_some_and(|word| word.fetch_and(!bit, SeqCst) & bit != 0)
-}
-
-/// The links whose bits are set, from `start` on and round.
-pub fn set_bits(bitmap: &[AtomicU64], start: u32) -> impl Iterator<Item = u32> + '_ {
-    let words = bitmap.len();
-    (0..words + 1).flat_map(move |step| {
-        let index = (start as usize / 64 + step) % words.max(1);
-        let mut bits = bitmap.get(index).map_or(0, |word| word.load(SeqCst));
-        if step == 0 {
-            bits &= u64::MAX << (start % 64);
-        } else if step == words {
-            bits &= !(u64::MAX << (start % 64));
-        }
-        std::iter::from_fn(move || {
-            if bits == 0 {
-                return None;
-            }
-            let bit = bits.trailing_zeros();
-            bits &= bits - 1;
-            Some(index as u32 * 64 + bit)
-        })
-    })
-}
-
 /// Whether an entry waits to be claimed in its present lap.
 pub fn is_posted(word: Word, lap: u64) -> bool {
     word == Word::new(Phase::Posted, lap)
@@ -590,20 +550,6 @@ pub fn is_posted(word: Word, lap: u64) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn bits_are_visited_once_each_from_the_start_on() {
-        let bitmap: Vec<AtomicU64> = (0..3).map(|_| AtomicU64::new(0)).collect();
-        for link in [0, 5, 63, 64, 130, 191] {
-            set_bit(&bitmap, link);
-        }
-        let from = |start| set_bits(&bitmap, start).collect::<Vec<_>>();
-        assert_eq!(from(0), [0, 5, 63, 64, 130, 191]);
-        assert_eq!(from(64), [64, 130, 191, 0, 5, 63]);
-        assert_eq!(from(6), [63, 64, 130, 191, 0, 5]);
-        assert!(clear_bit(&bitmap, 5) && !clear_bit(&bitmap, 5));
-        assert_eq!(from(100), [130, 191, 0, 63, 64]);
-    }
 
     #[test]
     fn absurd_sizes_have_no_layout() {

@@ -5,10 +5,14 @@
 //! network     the directory: who lives, who listens
 //! shm         sealed segments and what may lie in them
 //! process     this process's adapter, and attachments to the adapters of others
+//! memory      how this process reaches the bytes of another
 //! region      registered memory: keys, bounds, rights, hazards, copies
 //! bell        who sleeps, and how to wake it
 //! context     one segment for each running context: connections, send queues, receive pool, mailbox
+//! bits        a bit for each link of a context
 //! route       whether two ports reach each other
+//! operation   what a send queue entry asks for, and how it ends
+//! stream      copies between lists of pieces
 //! queue       the NIC: executes the head of a send queue, whoever comes by
 //! receives    the receives that all peers of a context share
 //! mailbox     connection-management messages
@@ -19,6 +23,7 @@
 //! ```
 
 pub mod bell;
+pub mod bits;
 pub mod channel;
 pub mod clock;
 pub mod context;
@@ -26,13 +31,16 @@ pub mod descriptor;
 pub mod inbox;
 pub mod listener;
 pub mod mailbox;
+pub mod memory;
 pub mod network;
+pub mod operation;
 pub mod process;
 pub mod queue;
 pub mod receives;
 pub mod region;
 pub mod route;
 pub mod shm;
+mod stream;
 pub mod word;
 
 use crate::code::Res;

@@ -2,8 +2,9 @@
 
 use super::context::{ContextId, ContextView};
 use super::descriptor::ProcessRef;
+use super::memory::Memory;
 use super::network::{self, Claim, Network};
-use super::region::{self, Memory};
+use super::region;
 use super::shm::{Segment, Shared, os};
 use super::{ProcId, clock};
 use crate::code::{Code, Res};

@@ -6,12 +6,14 @@
 
 use super::context::{self, ContextView, FarEnd, Link, LinkId, SendEntry, SharedPiece};
 use super::mailbox::{self, Control, Kind, Message};
-use super::process::{self, Process};
+use super::operation::{Operation, Outcome, Post, Wait};
+use super::process;
 use super::receives::{self, Received, Taker, opcode};
-use super::region::{self, Piece, Pin, Refusal, RegionId};
+use super::region::{self, Piece, Refusal, RegionId};
 use super::route::Route;
+use super::stream::{Fault, Stream, transfer};
 use super::word::{Phase, Word};
-use super::{ProcId, clock};
+use super::{ProcId, bits, clock};
 use crate::access::{LOCAL_READ_WRITE, RDMA_ATOMIC, RDMA_READ, RDMA_WRITE};
 use crate::fault;
 // Fields of an entry are Relaxed: its state word, which is SeqCst, publishes them.
@@ -20,132 +22,9 @@ use std::sync::atomic::Ordering::{Relaxed, SeqCst};
 /// `DOCA_RDMA_TRANSPORT_TYPE_DC`
 const DC: u32 = 1;
 
-/// What a send queue entry asks for.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Operation {
-    /// A message into the peer's next receive.
-    Send = 1,
-    /// The same with immediate data.
-    SendImmediate = 2,
-    /// From remote memory into local pieces.
-    Read = 3,
-    /// From local pieces into remote memory.
-    Write = 4,
-    /// The same, then consumes a receive and hands it immediate data.
-    WriteImmediate = 5,
-    /// Compare and swap 8 remote bytes.
-    CompareSwap = 6,
-    /// Add to 8 remote bytes.
-    FetchAdd = 7,
-    /// Fails, and with it the link: a fault on request.
-    Fault = 8,
-}
-
-impl Operation {
-    fn of(number: u32) -> Option<Operation> {
-        use Operation::*;
-        [Send, SendImmediate, Read, Write, WriteImmediate, CompareSwap, FetchAdd, Fault]
-            .into_iter()
-            .find(|op| *op as u32 == number)
-    }
-
-    /// The right that the target must have granted.
-    pub fn needs(self) -> Option<u32> {
-        match self {
-            Operation::Send | Operation::SendImmediate | Operation::Fault => None,
-            Operation::Read => Some(RDMA_READ),
-            Operation::Write | Operation::WriteImmediate => Some(RDMA_WRITE),
-            Operation::CompareSwap | Operation::FetchAdd => Some(RDMA_ATOMIC),
-        }
-    }
-}
-
-/// How an entry ended.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Outcome {
-    /// Well.
-    Success = 1,
-    /// Not executed: the connection broke or its context stopped.
-    Flushed = 2,
-    /// The task's own memory could not be reached.
-    LocalAccess = 3,
-    /// The target has not granted the right.
-    Refused = 4,
-    /// The target's memory is not registered, or not that far.
-    RemoteAddress = 5,
-    /// A message larger than the receive that it met.
-    Length = 6,
-    /// No receive was posted for as long as the sender was willing to retry.
-    ReceiverNotReady = 7,
-    /// The peer did not answer.
-    Unreachable = 8,
-    /// An atomic at an address that is not a multiple of 8.
-    Misaligned = 9,
-    /// The process that was executing it died.
-    Abandoned = 10,
-    /// A fault on request.
-    Injected = 11,
-}
-
-impl Outcome {
-    /// From shared memory; anything unknown counts as abandoned.
-    pub fn of(number: u32) -> Outcome {
-        use Outcome::*;
-        [
-            Success,
-            Flushed,
-            LocalAccess,
-            Refused,
-            RemoteAddress,
-            Length,
-            ReceiverNotReady,
-            Unreachable,
-            Misaligned,
-            Injected,
-        ]
-        .into_iter()
-        .find(|outcome| *outcome as u32 == number)
-        .unwrap_or(Abandoned)
-    }
-}
-
-/// Why the head of a queue cannot be executed yet.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Wait {
-    /// The peer is not connected, not reachable, or gone.
-    Peer = 1,
-    /// The peer has posted no receive.
-    Receive = 2,
-}
-
 enum Step {
     Done(Outcome),
     Wait(Wait),
-}
-
-/// A send-side operation to be posted.
-#[derive(Clone, Copy, Debug)]
-pub struct Post {
-    /// What to do.
-    pub operation: Operation,
-    /// Immediate data.
-    pub immediate: u32,
-    /// Bytes to move.
-    pub length: u64,
-    /// Remote memory of one-sided operations.
-    pub remote: Piece,
-    /// Compare or add.
-    pub first: u64,
-    /// Swap.
-    pub second: u64,
-}
-
-impl Post {
-    /// A message of so many bytes.
-    pub fn message(operation: Operation, length: u64, immediate: u32) -> Post {
-        let nowhere = Piece { addr: 0, len: 0, region: RegionId { index: 0, generation: 0 } };
-        Post { operation, immediate, length, remote: nowhere, first: 0, second: 0 }
-    }
 }
 
 /// Posts an operation at the owner's next position, which it knows to be free. Does not execute it.
@@ -251,7 +130,7 @@ pub(super) fn pump_for(sender: &ContextView, index: u32, receiver: Option<&Conte
 fn finish(sender: &ContextView, index: u32, entry: &SendEntry, lap: u64, outcome: Outcome) {
     entry.outcome.store(outcome as u32, Relaxed);
     entry.state.set(Word::new(Phase::Done, lap));
-    context::set_bit(sender.active(), index);
+    bits::set(sender.active(), index);
 }
 
 /// Ends the head of the owner's queue with an outcome if nobody is executing it: for timeouts, and for claimants that
@@ -381,7 +260,7 @@ fn can_go_on(
         Wait::Peer => is_connected(sender, index, link, receiver, far),
         Wait::Receive => {
             // Its note may have been read meanwhile.
-            context::set_bit(receiver.waiting(), id.index);
+            bits::set(receiver.waiting(), id.index);
             taker.finds_one(receiver)
         }
     }
@@ -617,95 +496,6 @@ fn refuse(ends: &Ends<'_>, receiver: &ContextView, holder: Holder, operation: Op
     };
     // A full mailbox loses a line of the log, nothing more.
     let _ = mailbox::post(receiver, &letter);
-}
-
-/// Which side of a copy failed.
-#[derive(Debug)]
-enum Fault {
-    Source(Refusal),
-    Target(Refusal),
-}
-
-impl Fault {
-    fn swapped(self) -> Fault {
-        match self {
-            Fault::Source(refusal) => Fault::Target(refusal),
-            Fault::Target(refusal) => Fault::Source(refusal),
-        }
-    }
-}
-
-enum Pieces<'a> {
-    Listed(&'a [SharedPiece]),
-    One(Piece),
-}
-
-/// A list of pieces of one process, walked from the front, pinned piece by piece.
-struct Stream<'a> {
-    process: &'a Process,
-    pieces: Pieces<'a>,
-    access: u32,
-    next: usize,
-    pin: Option<Pin<'a>>,
-    offset: u64,
-    left: u64,
-}
-
-impl<'a> Stream<'a> {
-    fn of(process: &'a Process, pieces: &'a [SharedPiece], count: u32, access: u32) -> Self {
-        let pieces = Pieces::Listed(&pieces[..pieces.len().min(count as usize)]);
-        Stream { process, pieces, access, next: 0, pin: None, offset: 0, left: 0 }
-    }
-
-    fn one(process: &'a Process, piece: Piece, access: u32) -> Self {
-        Stream { process, pieces: Pieces::One(piece), access, next: 0, pin: None, offset: 0, left: 0 }
-    }
-
-    fn total(&self) -> u64 {
-        match self.pieces {
-            Pieces::Listed(list) => list.iter().fold(0, |sum, piece| sum.saturating_add(piece.get().len)),
-            Pieces::One(piece) => piece.len,
-        }
-    }
-
-    fn skip(&mut self, step: u64) {
-        self.offset += step;
-        self.left -= step;
-    }
-
-    /// Pins the piece under the cursor; gives the bytes left in it.
-    fn ready(&mut self) -> Result<u64, Refusal> {
-        while self.left == 0 {
-            let piece = match self.pieces {
-                Pieces::Listed(list) => list.get(self.next).map(SharedPiece::get),
-                Pieces::One(piece) => (self.next == 0).then_some(piece),
-            };
-            let piece = piece.ok_or(Refusal::Bounds)?;
-            self.next += 1;
-            if piece.len > 0 {
-                self.pin = Some(region::pin(self.process, piece, self.access)?);
-                self.offset = 0;
-                self.left = piece.len;
-            }
-        }
-        Ok(self.left)
-    }
-}
-
-fn transfer(from: &mut Stream<'_>, into: &mut Stream<'_>, length: u64) -> Result<(), Fault> {
-    let mut left = length;
-    while left > 0 {
-        let step = from.ready().map_err(Fault::Source)?.min(into.ready().map_err(Fault::Target)?).min(left);
-        if let (Some(source), Some(target)) = (&from.pin, &into.pin) {
-            let len = usize::try_from(step).map_err(|_| Fault::Source(Refusal::Bounds))?;
-            source.copy_to(from.offset, target, into.offset, len).map_err(Fault::Target)?;
-        }
-        fault::point();
-        from.skip(step);
-        into.skip(step);
-        left -= step;
-    }
-    Ok(())
 }
 
 /// The result of a send queue entry that is done, or `None`.

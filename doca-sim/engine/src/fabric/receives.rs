@@ -5,9 +5,11 @@
 //! the row. So a link waits for a few messages of each other one, however much the others have to send.
 
 use super::ProcId;
+use super::bits;
 use super::context::{self, ContextView, LinkId, ReceiveEntry, SharedPiece};
+use super::operation::Outcome;
 use super::process;
-use super::queue::{self, Outcome};
+use super::queue;
 use super::region::Piece;
 use super::word::{Phase, Word};
 use crate::fault;
@@ -77,7 +79,7 @@ pub(super) fn claim<'a>(
             if noted {
                 return None;
             }
-            context::set_bit(receiver.waiting(), link);
+            bits::set(receiver.waiting(), link);
             noted = true;
             continue;
         }
@@ -92,8 +94,8 @@ pub(super) fn claim<'a>(
             if let Taker::Owner(left) = taker {
                 left.set(left.get() - 1);
             }
-            if noted || context::has_bit(receiver.waiting(), link) {
-                context::clear_bit(receiver.waiting(), link);
+            if noted || bits::is_set(receiver.waiting(), link) {
+                bits::clear(receiver.waiting(), link);
             }
             return Some((entry, room, lap));
         }
@@ -124,12 +126,12 @@ pub fn serve_waiting(own: &ContextView, mut peer: impl FnMut(u32) -> Option<(Arc
             return;
         }
         own.set_hands_out(true);
-        for link in context::set_bits(own.waiting(), own.turn()) {
+        for link in bits::each(own.waiting(), own.turn()) {
             if !is_any_posted(own) {
                 break;
             }
             own.set_turn(link + 1);
-            if context::clear_bit(own.waiting(), link)
+            if bits::clear(own.waiting(), link)
                 && let Some((sender, index)) = peer(link)
             {
                 queue::pump_for(&sender, index, Some(own), &Taker::Owner(Cell::new(SHARE)));
@@ -218,8 +220,8 @@ pub fn received(own: &ContextView, position: u64) -> Option<Received> {
 mod tests {
     use super::*;
     use crate::fabric::context::{ContextId, FarEnd, LinkState, Sizes};
+    use crate::fabric::operation::{Operation, Post};
     use crate::fabric::process::Process;
-    use crate::fabric::queue::{Operation, Post};
     use crate::fabric::route::Route;
 
     const PEERS: u32 = 12;
@@ -351,9 +353,9 @@ mod tests {
         assert_eq!(crowd.take(), [7]);
         assert!(!does_any_wait(&crowd.own) && !crowd.own.hands_out());
         // One that waited is served by itself after the owner has seen that it waits.
-        context::set_bit(crowd.own.waiting(), 3);
+        bits::set(crowd.own.waiting(), 3);
         crowd.post(1);
-        context::clear_bit(crowd.own.waiting(), 3);
+        bits::clear(crowd.own.waiting(), 3);
         crowd.serve();
         crowd.send(7);
         assert_eq!(crowd.take(), [7]);

@@ -9,16 +9,12 @@
 
 use super::ProcId;
 use super::descriptor::ProcessRef;
+use super::memory::{BackingFile, Mapped, Unreached, Way, backing_file};
 use super::process::{self, MAX_HAZARDS, MAX_REGIONS, Process};
-use super::shm::{Shared, cannot_shrink};
+use super::shm::Shared;
 use crate::code::{Code, Res};
 use crate::fault;
 use crate::lock::lock;
-use std::collections::HashMap;
-use std::fs::{File, OpenOptions};
-use std::os::fd::AsRawFd;
-use std::os::unix::fs::{FileExt, MetadataExt};
-use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
 use std::sync::{Arc, Mutex};
 
@@ -117,6 +113,12 @@ pub enum Refusal {
     Access(u32),
     /// The kernel refused: the memory is not mapped, or the process is gone.
     Fault,
+}
+
+impl From<Unreached> for Refusal {
+    fn from(Unreached: Unreached) -> Self {
+        Refusal::Fault
+    }
 }
 
 struct Table {
@@ -309,13 +311,22 @@ fn reach<'a>(hold: Hold<'a>, slot: &Slot, piece: Piece, offset: u64) -> Pin<'a> 
     if process.is_local() {
         pin = (Place::Here(piece.addr as usize), slot.file().is_some(), None);
     } else if let Some(file) = slot.file()
-        && let Some(mapped) = process.memory().map(process, piece.region, (file, slot.len.load(SeqCst)))
+        && let Some(mapped) = process.memory().map(
+            process.reference().pid,
+            piece.region.bits(),
+            (file, slot.len.load(SeqCst)),
+            |other| is_registered(process, RegionId::from_bits(other)),
+        )
         && let Some(at) = mapped.at(offset, piece.len)
     {
         pin = (Place::Here(at), true, Some(mapped));
     }
     let (place, coherent, _mapped) = pin;
     Pin { hold, _through: None, place, coherent, _mapped }
+}
+
+fn is_registered(process: &Process, id: RegionId) -> bool {
+    process.regions().get(id.index as usize).is_some_and(|slot| slot.is_registered(id))
 }
 
 fn take_hazard(process: Owner<'_>, region: RegionId) -> Result<Hold<'_>, Refusal> {
@@ -390,10 +401,12 @@ impl Pin<'_> {
                 Ok(())
             }
             (Place::Here(from), Place::There(into)) => {
-                to.hold.process().memory().transfer(from + offset as usize, into + to_offset, len, Way::Out)
+                let memory = to.hold.process().memory();
+                Ok(memory.transfer(from + offset as usize, into + to_offset, len, Way::Out)?)
             }
             (Place::There(from), Place::Here(into)) => {
-                self.hold.process().memory().transfer(into + to_offset as usize, from + offset, len, Way::In)
+                let memory = self.hold.process().memory();
+                Ok(memory.transfer(into + to_offset as usize, from + offset, len, Way::In)?)
             }
             (Place::There(from), Place::There(into)) => {
                 let mut done = 0;
@@ -465,178 +478,10 @@ impl Pin<'_> {
                 Ok(())
             }
             Place::There(at) => {
-                self.hold.process().memory().transfer(bytes.as_ptr() as usize, at, 8, Way::Out)
+                Ok(self.hold.process().memory().transfer(bytes.as_ptr() as usize, at, 8, Way::Out)?)
             }
         }
     }
-}
-
-/// How this process reaches another one's memory, or its own.
-#[derive(Debug)]
-pub enum Memory {
-    /// It is this process.
-    Own,
-    /// `/proc/PID/mem`, which is bound to the address space: it cannot lead to a later process with the same pid.
-    Other {
-        /// The descriptor.
-        file: File,
-        /// Mappings of that process's shared regions.
-        mapped: Mutex<HashMap<RegionId, Arc<Mapped>>>,
-    },
-}
-
-/// A shared region of another process, mapped here.
-#[derive(Debug)]
-pub struct Mapped {
-    base: NonNull<u8>,
-    len: u64,
-    mapping: (usize, usize),
-}
-// SAFETY: a plain address range; accessed by memmove and atomics only.
-unsafe impl Send for Mapped {}
-// SAFETY: as above.
-unsafe impl Sync for Mapped {}
-
-impl Mapped {
-    /// The address here of a stretch of the region, if what was mapped covers it.
-    fn at(&self, offset: u64, len: u64) -> Option<usize> {
-        let end = offset.checked_add(len)?;
-        (end <= self.len).then(|| self.base.as_ptr() as usize + offset as usize)
-    }
-}
-
-impl Drop for Mapped {
-    fn drop(&mut self) {
-        // SAFETY: our own mapping; pins that point into it hold an Arc of it.
-        unsafe { libc::munmap(self.mapping.0 as *mut libc::c_void, self.mapping.1) };
-    }
-}
-
-#[derive(Clone, Copy, PartialEq)]
-enum Way {
-    In,
-    Out,
-}
-
-impl Memory {
-    /// Opens another process's memory.
-    pub fn open(pid: u32) -> Res<Memory> {
-        let file = OpenOptions::new().read(true).write(true).open(format!("/proc/{pid}/mem")).map_err(|e| {
-            crate::log::error!(
-                "cannot reach the memory of process {pid}: {e}. Both processes must belong to the same user and be \
-                 in the same PID namespace, and kernel.yama.ptrace_scope must be 0 or 1"
-            );
-            Code::NOT_PERMITTED
-        })?;
-        Ok(Memory::Other { file, mapped: Mutex::new(HashMap::new()) })
-    }
-
-    /// Reads from the other process, outside any region. (For proofs of identity.)
-    pub fn read(&self, addr: u64, into: &mut [u8]) -> Res {
-        match self {
-            Memory::Own => Err(Code::UNEXPECTED),
-            Memory::Other { file, .. } => file.read_exact_at(into, addr).map_err(|_| Code::NOT_FOUND),
-        }
-    }
-
-    /// Moves bytes between this process (`here`, pinned or on our stack) and the other one (`there`).
-    fn transfer(&self, here: usize, there: u64, len: usize, way: Way) -> Result<(), Refusal> {
-        let Memory::Other { file, .. } = self else { return Err(Refusal::Fault) };
-        let mut done = 0usize;
-        while done < len {
-            let (ptr, at) = ((here + done) as *mut libc::c_void, (there + done as u64) as libc::off_t);
-            // SAFETY: `here` is pinned or local for the whole length; the kernel checks the other side.
-            let moved = unsafe {
-                match way {
-                    Way::In => libc::pread(file.as_raw_fd(), ptr, len - done, at),
-                    Way::Out => libc::pwrite(file.as_raw_fd(), ptr, len - done, at),
-                }
-            };
-            match moved {
-                n if n > 0 => done += n as usize,
-                -1 if std::io::Error::last_os_error().kind() == std::io::ErrorKind::Interrupted => {}
-                _ => return Err(Refusal::Fault),
-            }
-        }
-        Ok(())
-    }
-
-    /// Maps a shared region of the other process, or finds the mapping.
-    fn map(&self, process: &Process, id: RegionId, (file, len): (BackingFile, u64)) -> Option<Arc<Mapped>> {
-        let Memory::Other { mapped, .. } = self else { return None };
-        let mut mapped = lock(mapped);
-        if let Some(known) = mapped.get(&id) {
-            return Some(known.clone());
-        }
-        let BackingFile { fd, offset, inode } = file;
-        let path = format!("/proc/{}/fd/{fd}", process.reference().pid);
-        let file = OpenOptions::new().read(true).write(true).open(path).ok()?;
-        let meta = file.metadata().ok()?;
-        let fits = offset.checked_add(len).is_some_and(|end| end <= meta.len());
-        if !cannot_shrink(file.as_raw_fd()) || !fits || meta.ino() != inode {
-            return None;
-        }
-        let skip = offset % 4096;
-        let length = usize::try_from(len + skip).ok()?;
-        // SAFETY: a new shared mapping of a file that cannot shrink below it.
-        let base = unsafe {
-            libc::mmap(
-                std::ptr::null_mut(),
-                length,
-                libc::PROT_READ | libc::PROT_WRITE,
-                libc::MAP_SHARED,
-                file.as_raw_fd(),
-                (offset - skip) as libc::off_t,
-            )
-        };
-        if base == libc::MAP_FAILED {
-            return None;
-        }
-        let start = NonNull::new((base as usize + skip as usize) as *mut u8)?;
-        let entry = Arc::new(Mapped { base: start, len, mapping: (base as usize, length) });
-        let regions = process.regions();
-        mapped.retain(|id, _| regions[id.index as usize].is_registered(*id));
-        mapped.insert(id, entry.clone());
-        Some(entry)
-    }
-}
-
-struct BackingFile {
-    fd: i32,
-    offset: u64,
-    inode: u64,
-}
-
-/// The sealed memfd of which the range is a shared mapping, if it is one and the program still holds it.
-fn backing_file(addr: usize, len: usize) -> Option<BackingFile> {
-    if !addr.is_multiple_of(4096) {
-        return None;
-    }
-    let maps = std::fs::read_to_string("/proc/self/maps").ok()?;
-    let (offset, inode) = maps.lines().find_map(|line| {
-        let mut words = line.split_ascii_whitespace();
-        let (start, end) = words.next()?.split_once('-')?;
-        let (start, end) = (usize::from_str_radix(start, 16).ok()?, usize::from_str_radix(end, 16).ok()?);
-        if addr < start || addr >= end || addr + len > end {
-            return None;
-        }
-        let shared = words.next()? == "rw-s";
-        let offset = u64::from_str_radix(words.next()?, 16).ok()?;
-        let _device = words.next()?;
-        let inode: u64 = words.next()?.parse().ok()?;
-        let memfd = words.next()?.starts_with("/memfd:");
-        (shared && memfd).then_some((offset + (addr - start) as u64, inode))
-    })?;
-    std::fs::read_dir("/proc/self/fd").ok()?.flatten().find_map(|entry| {
-        let fd: i32 = entry.file_name().to_str()?.parse().ok()?;
-        // SAFETY: all-zero is a valid `stat`.
-        let mut stat: libc::stat = unsafe { std::mem::zeroed() };
-        // SAFETY: writes to a local; a descriptor that is closed meanwhile gives an error.
-        if unsafe { libc::fstat(fd, &mut stat) } != 0 || stat.st_ino != inode {
-            return None;
-        }
-        cannot_shrink(fd).then_some(BackingFile { fd, offset, inode })
-    })
 }
 
 #[cfg(test)]
@@ -654,16 +499,5 @@ mod tests {
         hazard.region.store(region, SeqCst);
         hazard.reap(dead);
         assert_eq!((hazard.holder.load(SeqCst), hazard.region.load(SeqCst)), (next, region));
-    }
-
-    #[test]
-    fn nothing_beyond_what_was_mapped_is_reached() {
-        let mapped = Mapped { base: NonNull::<u64>::dangling().cast(), len: 4096, mapping: (0, 0) };
-        let base = mapped.base.as_ptr() as usize;
-        assert_eq!(mapped.at(0, 4096), Some(base));
-        assert_eq!(mapped.at(4096, 0), Some(base + 4096));
-        for (offset, len) in [(0, 4097), (4095, 2), (u64::MAX, 2)] {
-            assert_eq!(mapped.at(offset, len), None, "{offset} {len}");
-        }
     }
 }

@@ -4,12 +4,14 @@ use super::connection::{ConnState, Connection, Origin};
 use super::{KINDS, Rdma, cm};
 use crate::code::{Code, Res};
 use crate::ctx::{Context, CtxState};
+use crate::fabric::bits;
 use crate::fabric::clock;
-use crate::fabric::context::{self, ContextView, LinkId, LinkState, Sizes};
+use crate::fabric::context::{ContextView, LinkId, LinkState, Sizes};
 use crate::fabric::listener::Listener;
 use crate::fabric::mailbox::{self, Message};
+use crate::fabric::operation::{Outcome, Wait};
 use crate::fabric::process::{self, ContextPlace};
-use crate::fabric::queue::{self, Head, Outcome, Wait};
+use crate::fabric::queue::{self, Head};
 use crate::fabric::receives::{self, Received};
 use crate::fault;
 use crate::log;
@@ -358,8 +360,8 @@ impl Running {
 
     fn step_send(&self, rdma: &Rdma) -> bool {
         let turn = fault::shuffle(self.view.sizes().conns).unwrap_or(self.send_turn.get());
-        for index in context::set_bits(self.view.active(), turn) {
-            context::clear_bit(self.view.active(), index);
+        for index in bits::each(self.view.active(), turn) {
+            bits::clear(self.view.active(), index);
             let Some(connection) = self.connections.borrow().get(index as usize).cloned().flatten() else {
                 continue;
             };
@@ -368,13 +370,13 @@ impl Running {
                 continue;
             }
             if fault::is_held(connection.task_at(position).get()) {
-                context::set_bit(self.view.active(), index);
+                bits::set(self.view.active(), index);
                 continue;
             }
             let Some(outcome) = queue::sent(&self.view, index, position) else { continue };
             connection.reported.set(position + 1);
             // There may be more behind it.
-            context::set_bit(self.view.active(), index);
+            bits::set(self.view.active(), index);
             self.send_turn.set((index + 1) % self.view.sizes().conns);
             let task = connection.task_at(position).replace(std::ptr::null());
             self.retire_connection(&connection);
@@ -482,7 +484,7 @@ impl Running {
         mailbox::has_mail(&self.view)
             || !self.events.borrow().is_empty()
             || self.received(self.receives_reported.get()).is_some()
-            || context::set_bits(self.view.active(), 0).any(|index| {
+            || bits::each(self.view.active(), 0).any(|index| {
                 let connections = self.connections.borrow();
                 let Some(Some(connection)) = connections.get(index as usize) else { return false };
                 let position = connection.reported.get();

@@ -5,7 +5,7 @@ use super::core::{ControlEvent, Core, State, UnitKind};
 use super::handle::Handle;
 use super::qp::{Limits, QpState};
 use crate::fabric::clock;
-use crate::fabric::queue::Outcome;
+use crate::fabric::operation::Outcome;
 use crate::fabric::receives;
 use crate::log;
 use std::panic::{AssertUnwindSafe, catch_unwind};

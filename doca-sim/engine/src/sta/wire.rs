@@ -3,8 +3,9 @@
 use super::memory::Buffer;
 use super::qp::Sent;
 use crate::fabric::context::{ContextView, LinkId, LinkState};
+use crate::fabric::operation::{Operation, Outcome, Post, Wait};
 use crate::fabric::process;
-use crate::fabric::queue::{self, Head, Operation, Outcome, Post, Wait};
+use crate::fabric::queue::{self, Head};
 use crate::fabric::region::Piece;
 use crate::fabric::{clock, context};
 use crate::rdma::Far;
