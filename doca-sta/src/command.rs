@@ -1,6 +1,6 @@
 //! Commands that DOCA does not execute: values that are answered exactly once.
 
-use crate::io::IoInstance;
+use crate::io_instance::IoInstance;
 use crate::qp::QpId;
 use crate::raw::io::Loan;
 use doca_common::{Error, Failed, Refusal};

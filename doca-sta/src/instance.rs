@@ -2,7 +2,7 @@
 
 use crate::config::{BackEndId, Namespace, NamespaceId, SubsystemId};
 use crate::event::Event;
-use crate::io::Family;
+use crate::io_instance::Family;
 use crate::raw::memory::{Allocator, Lease};
 use crate::raw::object::{BackEnd, Ns, Subs};
 use crate::raw::queue::{Lent, NvmeQueue};

@@ -60,6 +60,7 @@ pub mod diagnosis;
 pub mod event;
 mod instance;
 mod io;
+mod io_instance;
 mod limits;
 mod qp;
 #[allow(unsafe_code, reason = "the C calls of this crate")]
@@ -70,7 +71,8 @@ mod table;
 pub use command::{CQE, Command, Direction, SQE, completion};
 pub use config::{BackEndId, Config, Namespace, NamespaceId, Subsystem, SubsystemId};
 pub use context::{Events, Left, Sta, Starting, Stopping};
-pub use io::{Io, IoCounts, IoEvents, IoSeed, IoStarting, Spare};
+pub use io::{Io, IoEvents, IoSeed, IoStarting, Spare};
+pub use io_instance::IoCounts;
 pub use limits::Limits;
 pub use qp::{Qp, QpId, QpState, SqSize};
 pub use raw::memory::{Allocation, Allocator, HugepageAllocator, PlainAllocator};

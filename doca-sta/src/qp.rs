@@ -10,7 +10,7 @@
 //! subsystem and set [its size](Qp::set_sq_size), then answer.
 
 use crate::config::Subsystem;
-use crate::io::IoInstance;
+use crate::io_instance::IoInstance;
 use doca_common::context::Member;
 use doca_common::{Error, Refusal, Result};
 use std::fmt;

@@ -6,7 +6,7 @@ use super::sta::Handle;
 use crate::command::Capsule;
 use crate::event::{Eu, EuKind, Event};
 use crate::instance::Instance;
-use crate::io::IoInstance;
+use crate::io_instance::IoInstance;
 use doca_common::raw::{as_number, current, number};
 use doca_common::{Result, call};
 use doca_sys::{

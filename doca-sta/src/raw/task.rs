@@ -2,7 +2,7 @@
 //! submitted, and freed in its callback.
 
 use crate::instance::Instance;
-use crate::io::IoInstance;
+use crate::io_instance::IoInstance;
 use doca_common::raw::{as_number, current, number, task};
 use doca_common::{Code, Error, Result, call};
 use doca_sys::{doca_data, doca_error_t, doca_sta_producer_task_send};
