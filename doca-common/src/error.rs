@@ -124,7 +124,7 @@ pub enum Refusal {
     OtherDevice,
     /// A length or number exceeds its limit.
     TooLong,
-    /// The range is empty, outside the memory, or taken already.
+    /// The number or range is empty, outside of what there is, or taken already.
     OutOfRange,
     /// The address is not aligned.
     Misaligned,

@@ -291,7 +291,8 @@ pub(crate) fn plan_namespace(owner: &Instance, namespace: Namespace) -> Result<N
     require_own(CALL, namespace.back_end.serial, owner.channel())?;
     let Namespace { nsid, block_size, .. } = namespace;
     if nsid == 0 || nsid == u32::MAX {
-        return Err(Error::refused(CALL, Refusal::OutOfRange).with(format!("namespace {nsid:#x}")));
+        let text = format!("namespace {nsid}, which hosts cannot ask for: numbers are 1 to {}", u32::MAX - 1);
+        return Err(Error::refused(CALL, Refusal::OutOfRange).with(text));
     }
     if !crate::caps::is_block_size_supported(&owner.control().info(), block_size)? {
         return Err(Error::refused(CALL, Refusal::Capability).with(format!("blocks of {block_size} bytes")));

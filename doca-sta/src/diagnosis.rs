@@ -134,14 +134,15 @@ pub struct Facts<'a> {
     pub connected: u64,
 }
 
-/// The first precondition that does not hold. `None` if an initiator was served.
+/// The first precondition that does not hold. `None` if an initiator was served, or the program's own description of the
+/// target was refused before DOCA was asked.
 pub fn diagnose(facts: &Facts<'_>) -> Option<Finding> {
     let found = |precondition, seen: &str| Some(Finding { precondition, seen: seen.to_owned() });
     if let Some(finding) = libraries() {
         return Some(finding);
     }
     if let Some(error) = facts.failure {
-        return Some(Finding { precondition: of_failure(error), seen: error.to_string() });
+        return of_failure(error);
     }
     if !facts.listening {
         return found(Precondition::Listener, "nothing listens");
@@ -167,15 +168,17 @@ fn libraries() -> Option<Finding> {
 }
 
 /// What an error at creation or start points to.
-fn of_failure(error: &Error) -> Precondition {
-    match (error.kind(), error.code()) {
+fn of_failure(error: &Error) -> Option<Finding> {
+    let precondition = match (error.kind(), error.code()) {
         (_, Some(Code::INITIALIZATION | Code::UNSUPPORTED_VERSION | Code::DRIVER)) => Precondition::Libraries,
         (Kind::NotSupported | Kind::NotFound, _) => Precondition::Capability,
         (Kind::NotPermitted | Kind::System, _) | (_, Some(Code::NO_MEMORY | Code::OPERATING_SYSTEM)) => {
             Precondition::Privileges
         }
-        _ => Precondition::Capability,
-    }
+        (_, Some(_)) => Precondition::Capability,
+        (_, None) => return None,
+    };
+    Some(Finding { precondition, seen: error.to_string() })
 }
 
 /// Checks what can be checked before a target is built: libraries, the device's capability, and whether this process
@@ -184,13 +187,13 @@ pub fn check_device(device: &DeviceInfo) -> Option<Finding> {
     if let Some(finding) = libraries() {
         return Some(finding);
     }
-    let failure = crate::limits::Limits::of(device).err()?;
-    Some(Finding { precondition: of_failure(&failure), seen: failure.to_string() })
+    of_failure(&crate::limits::Limits::of(device).err()?)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use doca_common::Refusal;
 
     #[test]
     fn the_first_thing_that_fails_is_named() {
@@ -205,6 +208,8 @@ mod tests {
             named(Facts { failure: Some(&refused), ..Facts::default() }),
             Some(Precondition::Privileges)
         );
+        let refused = Error::refused("doca_sta_subsystem_add_ns", Refusal::OutOfRange);
+        assert_eq!(named(Facts { failure: Some(&refused), ..Facts::default() }), None);
         assert_eq!(named(Facts::default()), Some(Precondition::Listener));
         let listening = Facts { listening: true, ..Facts::default() };
         assert_eq!(named(Facts { requests: 2, ..listening }), Some(Precondition::Steering));

@@ -121,7 +121,7 @@ pub(super) fn of_refusal(refusal: Refusal) -> (&'static str, Layer, &'static str
         Refusal::OtherEngine => ("the context belongs to another engine", Program, "restart it on the engine it was first started on", Kind::NotPermitted),
         Refusal::OtherDevice => ("the memory is registered with another device", Program, "register it with the context's device", Kind::Invalid),
         Refusal::TooLong => ("exceeds its limit", Program, "the limit named here", Kind::Invalid),
-        Refusal::OutOfRange => ("the range is empty, outside the memory, or taken", Program, "offset and length", Kind::Invalid),
+        Refusal::OutOfRange => ("the number or range is empty, taken, or outside of what there is", Program, "the number, or offset and length", Kind::Invalid),
         Refusal::Misaligned => ("the address is not aligned", Program, "offsets of cells are multiples of 8", Kind::Invalid),
         Refusal::Permissions => ("the permissions do not fit", Program, "the flags named here", Kind::NotPermitted),
         Refusal::Capability => ("the device cannot do this", Driver, "the device's capabilities (doca caps)", Kind::NotSupported),
