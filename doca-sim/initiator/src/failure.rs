@@ -79,7 +79,7 @@ pub enum Error {
     Usage(String),
 }
 
-/// Which part of a host failed.
+/// Which part failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Part {
     /// The RDMA connection of a queue, by its number.
@@ -88,6 +88,8 @@ pub enum Part {
     Admin,
     /// An I/O queue, by its number.
     Io(u16),
+    /// None: what this host was told to do, or its files.
+    Host,
 }
 
 impl fmt::Display for Part {
@@ -97,6 +99,7 @@ impl fmt::Display for Part {
             Part::Fabric(qid) => write!(f, "fabric (connection of I/O queue {qid})"),
             Part::Admin => f.write_str("admin queue"),
             Part::Io(qid) => write!(f, "I/O queue {qid}"),
+            Part::Host => f.write_str("this host"),
         }
     }
 }
@@ -125,7 +128,7 @@ impl Failure {
 }
 
 impl Error {
-    /// The error as one of the queue `qid`: of its connection, or of the queue itself.
+    /// The error as one of the queue `qid`: of its connection, or of the queue itself, unless it is this host's own.
     pub(crate) fn on(self, qid: u16) -> Failure {
         let part = match &self {
             Error::Doca { .. }
@@ -135,6 +138,7 @@ impl Error {
             | Error::Rejected(_)
             | Error::Transport(..)
             | Error::Disconnected => Part::Fabric(qid),
+            Error::Usage(_) => Part::Host,
             _ if qid == 0 => Part::Admin,
             _ => Part::Io(qid),
         };

@@ -180,13 +180,12 @@ fn open(to: &To) -> Result<Controller, Failure> {
 }
 
 /// A fault of this program's own surroundings.
-fn local(path: &std::path::Path, error: std::io::Error) -> Failure {
-    Failure { part: Part::Admin, error: Error::Usage(format!("{}: {error}", path.display())) }
+fn local(what: impl std::fmt::Display, error: impl std::fmt::Display) -> Failure {
+    Failure { part: Part::Host, error: Error::Usage(format!("{what}: {error}")) }
 }
 
 fn discover(way: &Way) -> Result<(), Failure> {
-    let nqn = Nqn::new(Nqn::DISCOVERY)
-        .map_err(|error| Failure { part: Part::Admin, error: Error::Usage(error.to_string()) })?;
+    let nqn = Nqn::new(Nqn::DISCOVERY).map_err(|error| local(Nqn::DISCOVERY, error))?;
     let target = Target::new(&way.device, way.address, nqn);
     let mut host = host(way);
     host.kato = 0;
@@ -244,13 +243,13 @@ fn read(arguments: &Blocks) -> Result<(), Failure> {
     let size = namespace.block_size().unwrap_or(512);
     let end = blocks.map_or(namespace.nsze, |blocks| lba.saturating_add(blocks));
     let mut queue = controller.io_queue(1, 2)?;
-    let mut file = File::create(path).map_err(|error| local(path, error))?;
+    let mut file = File::create(path).map_err(|error| local(path.display(), error))?;
     let mut at = *lba;
     while at < end {
         let some = (end - at).min(CHUNK / u64::from(size));
         let mut data = vec![0; some as usize * size as usize];
         queue.read(to.nsid, at, size, &mut data)?;
-        file.write_all(&data).map_err(|error| local(path, error))?;
+        file.write_all(&data).map_err(|error| local(path.display(), error))?;
         at += some;
     }
     println!("read: {} blocks to {}", at.saturating_sub(*lba), path.display());
@@ -259,14 +258,14 @@ fn read(arguments: &Blocks) -> Result<(), Failure> {
 
 fn write(arguments: &Blocks) -> Result<(), Failure> {
     let Blocks { to, file: path, lba, .. } = arguments;
+    let mut file = File::open(path).map_err(|error| local(path.display(), error))?;
     let mut controller = open(to)?;
     let size = controller.namespace(to.nsid)?.block_size().unwrap_or(512) as usize;
     let mut queue = controller.io_queue(1, 2)?;
-    let mut file = File::open(path).map_err(|error| local(path, error))?;
     let mut at = *lba;
     loop {
         let mut data = Vec::new();
-        (&mut file).take(CHUNK).read_to_end(&mut data).map_err(|error| local(path, error))?;
+        (&mut file).take(CHUNK).read_to_end(&mut data).map_err(|error| local(path.display(), error))?;
         if data.is_empty() {
             break;
         }

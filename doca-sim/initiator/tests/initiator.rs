@@ -10,6 +10,7 @@ use nvme_wire::command::IoOpcode;
 use nvme_wire::fabrics::Connect;
 use nvme_wire::feature::FeatureId;
 use nvme_wire::{Nqn, Sqe, Status};
+use std::process::Command;
 use std::time::Duration;
 use support::CTarget;
 
@@ -77,7 +78,7 @@ fn errors_name_the_part() {
     assert!(failure.part == Part::Fabric(3) && matches!(failure.error, Error::Refused(8)), "{failure}");
     target.device = "mlx5_9".into();
     let failure = Queue::dial(&target, 0, 8).err().unwrap();
-    assert!(failure.to_string().contains("no device `mlx5_9`"), "{failure}");
+    assert!(failure.part == Part::Host && failure.to_string().contains("no device `mlx5_9`"), "{failure}");
     target = running.target();
     let request = CmRequest { qid: 4, hrqsize: 8, hsqsize: 7, ..CmRequest::default() };
     let mut other = Queue::dial_with(&target, 4, 8, &request.to_bytes()).unwrap();
@@ -85,6 +86,22 @@ fn errors_name_the_part() {
     let data = host().connect_data(&target, controller.cntlid());
     assert_eq!(other.connect(&connect, &data, false).unwrap(), controller.cntlid(), "the data are fetched");
     drop((queue, other, controller));
+    running.end();
+}
+
+#[test]
+fn a_file_of_the_host_is_no_fault_of_the_target() {
+    let running = CTarget::start();
+    let nqn = running.target().subnqn.to_string();
+    for (what, file) in [("write", "/nowhere/at/all"), ("read", "/nowhere/at/all"), ("read", "/dev/full")] {
+        let host = Command::new(env!("CARGO_BIN_EXE_doca-sim"))
+            .args(["nvme", what, "--nqn", &nqn, "--blocks", "1", "--file", file])
+            .env("DOCA_SIM_QUIET", "1")
+            .output()
+            .unwrap();
+        let said = String::from_utf8_lossy(&host.stderr);
+        assert!(!host.status.success() && said.starts_with(&format!("error: this host: {file}: ")), "{said}");
+    }
     running.end();
 }
 
@@ -110,7 +127,8 @@ fn load_is_verified_on_two_queues() {
         Load { size: 1000, ..load.clone() },
         Load { depth: 0, ..load.clone() },
     ] {
-        assert!(matches!(load::run(&mut controller, &wrong).unwrap_err().error, Error::Usage(_)));
+        let failure = load::run(&mut controller, &wrong).unwrap_err();
+        assert!(failure.part == Part::Host && matches!(failure.error, Error::Usage(_)), "{failure}");
     }
     controller.shutdown().unwrap();
     drop(controller);
