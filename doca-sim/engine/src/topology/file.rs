@@ -88,11 +88,13 @@ pub(super) fn default() -> Result<Topology, String> {
 /// Reads a topology; the error names field, line and column.
 pub(super) fn parse(text: &str) -> Result<Topology, String> {
     let mut json = serde_json::Deserializer::from_str(text);
-    let Object(file) =
-        serde_path_to_error::deserialize(&mut json).map_err(|e| match e.path().to_string() {
-            path if path == "." => e.inner().to_string(),
+    let Object(file) = serde_path_to_error::deserialize(&mut json).map_err(|e| {
+        // A member whose name does not end has none: the path then ends in `?`. That of the whole file is `.`.
+        match e.path().to_string().trim_end_matches(['.', '?']) {
+            "" => e.inner().to_string(),
             path => format!("{path}: {}", e.inner()),
-        })?;
+        }
+    })?;
     json.end().map_err(|e| e.to_string())?;
     build(file)
 }

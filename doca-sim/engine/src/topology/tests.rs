@@ -151,6 +151,17 @@ fn mistakes_are_named() {
 }
 
 #[test]
+fn a_truncated_file_is_told_by_field_line_and_column() {
+    let text = "{\"extends\": \"default\", \"host\": {\n\"mlx5_0\": {\"lid\": 3}}}";
+    for end in 1..text.len() {
+        let message = parse(&text[..end]).unwrap_err();
+        assert!(message.contains("EOF") && message.contains("line ") && !message.contains('?'), "{message}");
+    }
+    let message = parse(&text[..text.len() - 4]).unwrap_err();
+    assert!(message.starts_with("host.mlx5_0"), "{message}");
+}
+
+#[test]
 fn files_are_named_in_messages() {
     let message = load(Some("/nowhere/topology.json".into())).unwrap_err();
     assert!(message.contains("/nowhere/topology.json"), "{message}");
