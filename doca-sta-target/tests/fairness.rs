@@ -1,4 +1,5 @@
-//! Whether all queues of a busy target are served: counted in commands, so the machine may be as slow as it likes.
+//! Whether all queues of a busy target are served, and its disk is kept busy: counted in commands, so the machine may be as
+//! slow as it likes.
 
 mod support;
 
@@ -67,6 +68,35 @@ fn no_command_waits_while_thousands_of_others_are_served() {
         let most = u64::from(QUEUES) * u64::from(DEPTH) * QUANTUM;
         assert!(longest <= most, "{longest} commands were served while one waited, of {done}");
         drop(queues);
+        controller.shutdown().unwrap();
+        drop(controller);
+        serving.stop();
+    });
+}
+
+#[test]
+fn a_disk_has_as_many_commands_as_its_queue_is_deep() {
+    alone("a_disk_has_as_many_commands_as_its_queue_is_deep", "", || {
+        /// One less than the entries that this target gives a disk, and a host.
+        const FULL: u16 = 127;
+        let serving = Serving::start();
+        let mut controller = connected();
+        let mut queue = controller.io_queue(1, FULL + 1).unwrap();
+        queue.write(1, 0, 512, &[1; 512]).unwrap();
+        serving.faults.stall(true);
+        for lba in 0..u64::from(FULL) {
+            let command = read_write(IoOpcode::READ, 1, lba, 1);
+            queue.submit(command, Data::In(512)).unwrap().unwrap();
+        }
+        let all = Some(u64::from(FULL));
+        serving.until("the disk has all of them", |now| now.namespaces[0].2.get("read_cmds") == all);
+        serving.faults.stall(false);
+        for _ in 0..FULL {
+            let completion = queue.wait().unwrap();
+            assert!(completion.cqe.status.is_success(), "{:?}", completion.cqe);
+            queue.finish(completion, &mut []);
+        }
+        drop(queue);
         controller.shutdown().unwrap();
         drop(controller);
         serving.stop();

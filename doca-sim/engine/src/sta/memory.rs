@@ -94,8 +94,9 @@ pub(super) struct Staging {
     total: [usize; 2],
 }
 
-/// How many there are of each size. (Proposed; together less than what unprivileged processes may lock.)
-const STAGED: [usize; 2] = [128, 32];
+/// How many there are of each size: half of the small ones keep a disk as busy as its queue is deep, if that has what most
+/// programs give it. (Proposed; together less than what unprivileged processes may lock.)
+const STAGED: [usize; 2] = [256, 32];
 
 impl Staging {
     /// All of them, the larger ones for commands of up to `max_io_size` bytes.
