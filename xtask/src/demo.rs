@@ -76,7 +76,7 @@ fn introduce(sdk: &Sdk) -> Result {
     println!("DOCA {} (software SDK) in {}", version.trim(), sdk.options().prefix.display());
     for program in ["rdma_receive", "rdma_send"] {
         println!("{program} links:");
-        for line in process::output(sdk.command("ldd").arg(example(program)))?.lines() {
+        for line in process::output(sdk.command("ldd").arg(example(sdk, program)))?.lines() {
             if line.contains("libdoca_") {
                 println!("  {}", line.trim());
             }
@@ -85,8 +85,8 @@ fn introduce(sdk: &Sdk) -> Result {
     Ok(())
 }
 
-fn example(name: &str) -> PathBuf {
-    place::built("debug").join("examples").join(name)
+fn example(sdk: &Sdk, name: &str) -> PathBuf {
+    sdk.built("examples").join(name)
 }
 
 /// Receiver and sender, on a network of their own unless the user named one.
@@ -145,7 +145,7 @@ impl<'a> Pair<'a> {
     }
 
     fn program(&self, name: &str) -> Command {
-        let mut command = self.sdk.command(example(name));
+        let mut command = self.sdk.command(example(self.sdk, name));
         command.args(["-d", DEVICE]).env("DOCA_SIM_QUIET", "1");
         if let Some(topology) = &self.topology {
             command.env("DOCA_SIM_TOPOLOGY", topology);

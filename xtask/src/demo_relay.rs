@@ -41,7 +41,7 @@ pub(crate) fn check(sdk: &Sdk) -> Result {
     random_file(&back, BACK)?;
     let until = Instant::now() + DEADLINE;
     let relay = |side: &str, socket: &str, device: &str| {
-        let mut command = sdk.command(place::built("debug").join(RELAY));
+        let mut command = sdk.command(sdk.built(RELAY));
         command.env("DOCA_SIM_QUIET", "1").env("DOCA_SIM_SIDE", side);
         command.env("DOCA_SIM_DIR", dir.path().join("network"));
         command.arg("-s").arg(file(socket)).args(["-n", SERVICE, "-p", device, "--probe-app", "off"]);
@@ -68,7 +68,7 @@ pub(crate) fn check(sdk: &Sdk) -> Result {
     client.stdout(File::create(file("back.got")).map_err(open)?);
     process::run(&mut client)?;
     server.succeed(until)?;
-    let mut ask = sdk.command(place::built("debug").join(RELAY));
+    let mut ask = sdk.command(sdk.built(RELAY));
     ask.env("DOCA_SIM_QUIET", "1").arg("-s").arg(file("client.sock")).args(["--ask", "metrics"]);
     let metrics = process::output(&mut ask)?;
     let counted = |name: &str| {

@@ -44,12 +44,12 @@ pub(crate) fn check(sdk: &Sdk) -> Result {
         command
     };
     let until = Instant::now() + DEADLINE;
-    let example = place::built("debug").join("examples/sta_target");
+    let example = sdk.built("examples/sta_target");
     let mut target = Peer::start("sta_target", command(&example).arg(file("target.json")))?;
     target.expect(LISTENING, until)?;
     println!("sta_target: {NQN} at {ADDRESS}, {MIB} MiB in {}", disk.display());
     let host = |what: &str, arguments: &[&str]| {
-        let mut host: Command = command(&place::built("debug").join("doca-sim"));
+        let mut host: Command = command(&sdk.built("doca-sim"));
         process::run(host.args(["nvme", what, "--nqn", NQN, "--address", ADDRESS]).args(arguments))
     };
     host("identify", &[])?;

@@ -16,7 +16,7 @@ pub(crate) const COMPLETE: &[&str] = &["-Wl,-z,defs", "-Wl,-z,now"];
 
 /// Brings the static library up to date and says where it is.
 pub(crate) fn build() -> Result<PathBuf> {
-    let archive = place::built(PROFILE).join(ARCHIVE);
+    let archive = place::built(place::target(), PROFILE).join(ARCHIVE);
     if !archive.exists() {
         eprintln!("building the simulator's engine");
     }

@@ -25,6 +25,7 @@ mod headers;
 mod install;
 mod library;
 mod modules;
+mod oldest;
 mod place;
 mod process;
 mod profiles;
@@ -51,6 +52,7 @@ Commands around the software DOCA SDK. `cargo sim COMMAND`:
   abi                 only compare headers and libraries with the tables in abi/
   conformance [NAME]  only compile and run the C programs in doca-sim/conformance
   profiles [NAME]     only run the tests of the safe crates under each profile of the simulator
+  oldest              only build for the oldest supported release, and try the libraries as it declares them
   asan [ARGS]         tests of lifecycles under AddressSanitizer, simulator included; or cargo test ARGS
   coverage [--check]  write COVERAGE.md from tables, sources and the suite's trace; or check it
   bench NAME [ARGS]   run a benchmark: cost, latency, sta, …
@@ -94,6 +96,7 @@ fn dispatch(args: &[String]) -> Result<ExitCode> {
         "abi" => abi::command(rest)?,
         "asan" => asan::command(rest)?,
         "conformance" => conformance::command(rest)?,
+        "oldest" => oldest::command(rest)?,
         "profiles" => profiles::command(rest)?,
         "coverage" => coverage::command(rest)?,
         "bench" => return bench::command(rest),

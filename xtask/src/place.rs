@@ -15,9 +15,8 @@ pub(crate) fn target() -> PathBuf {
     std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), |dir| root().join(dir))
 }
 
-/// Where cargo puts what it builds with a profile.
-pub(crate) fn built(profile: &str) -> PathBuf {
-    let target = target();
+/// Where cargo puts what it builds with a profile in this target directory.
+pub(crate) fn built(target: PathBuf, profile: &str) -> PathBuf {
     match std::env::var_os("CARGO_BUILD_TARGET") {
         Some(triple) => target.join(triple).join(profile),
         None => target.join(profile),

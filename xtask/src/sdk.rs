@@ -1,7 +1,7 @@
 //! The variables that make cargo, pkg-config and the loader find the SDK.
 
 use crate::install::{self, Options};
-use crate::{Result, clang, process, provision};
+use crate::{Result, clang, place, process, provision};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
@@ -12,6 +12,8 @@ pub(crate) struct Sdk {
     options: Options,
     /// Where programs record their calls.
     trace: Option<PathBuf>,
+    /// Where cargo builds with it, if not where it usually does.
+    target: Option<PathBuf>,
 }
 
 impl Sdk {
@@ -25,12 +27,18 @@ impl Sdk {
 
     /// A prefix that is known to be installed.
     pub(crate) fn at(options: Options) -> Sdk {
-        Sdk { options, trace: None }
+        Sdk { options, trace: None, target: None }
+    }
+
+    /// The same prefix, for which cargo builds in a directory of its own: builds for two releases in one place would undo
+    /// each other.
+    pub(crate) fn apart(self, target: PathBuf) -> Sdk {
+        Sdk { target: Some(target), ..self }
     }
 
     /// The same prefix, with every program recording its calls in a new file.
     pub(crate) fn traced(self, file: &Path) -> Result<Sdk> {
-        crate::place::write(file, "")?;
+        place::write(file, "")?;
         Ok(Sdk { trace: Some(file.to_owned()), ..self })
     }
 
@@ -61,7 +69,14 @@ impl Sdk {
 
     /// Cargo with the SDK.
     pub(crate) fn cargo(&self) -> Command {
-        self.command(process::cargo())
+        let mut cargo = self.command(process::cargo());
+        cargo.envs(self.target.iter().map(|dir| ("CARGO_TARGET_DIR", dir)));
+        cargo
+    }
+
+    /// A program that [`Sdk::cargo`] builds for debugging.
+    pub(crate) fn built(&self, program: &str) -> PathBuf {
+        place::built(self.target.clone().unwrap_or_else(place::target), "debug").join(program)
     }
 }
 

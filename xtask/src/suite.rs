@@ -2,7 +2,8 @@
 
 use crate::sdk::Sdk;
 use crate::{
-    Result, abi, asan, conformance, coverage, demo, demo_relay, demo_sta, place, process, profiles, provision,
+    Result, abi, asan, conformance, coverage, demo, demo_relay, demo_sta, oldest, place, process, profiles,
+    provision,
 };
 use std::time::Instant;
 
@@ -17,6 +18,7 @@ const STEPS: &[Step] = &[
     ("a host writes and reads a storage target", demo_sta::check),
     ("cargo test", cargo_test),
     ("tests under every profile", profiles::check),
+    ("the oldest release", oldest::check),
     ("lifecycles under AddressSanitizer", asan::check),
     ("COVERAGE.md matches sources and trace", coverage::check_suite),
 ];
