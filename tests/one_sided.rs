@@ -4,7 +4,7 @@
 mod support;
 
 use doca::event::{Condition, Publisher, Subscriber};
-use doca::rdma::{EventAddTask, Opcode, ReadTask, Task, TransportType};
+use doca::rdma::{EventAddTask, EventSetTask, FetchAddTask, Opcode, ReadTask, SendTask, Task, TransportType};
 use doca::{
     Access, Buffer, Code, Device, Error, Failed, Memory, ProgressEngine, Refusal, RemoteEvent, RemoteMemory,
     SyncEvent,
@@ -532,6 +532,41 @@ fn declared_use_gives_the_flags_and_wider_ones_are_logged() {
         warnings.iter().any(|text| text.contains("RDMA_WRITE") && !text.contains("READ")),
         "{warnings:?}"
     );
+}
+
+#[test]
+fn memory_has_the_flags_of_its_declared_use_and_wider_ones_are_logged() {
+    let device = device();
+    let declared = || Memory::zeroed(8192).unwrap().allow(ReadTask::requirement());
+    let shared = |memory: Memory, access| memory.shared(&device, access).unwrap();
+    support::log::warnings();
+    let narrow = shared(declared(), Access::empty());
+    assert_eq!(narrow.access(), Access::LOCAL_READ_WRITE | Access::RDMA_READ);
+    let two = shared(
+        declared().allow(EventAddTask::requirement()).allow(FetchAddTask::requirement()),
+        ALL - Access::RDMA_WRITE,
+    );
+    assert_eq!(two.access() & ALL, Access::RDMA_READ | Access::RDMA_ATOMIC);
+    // Without a declaration nothing is too wide, and what is for PCI no row of the matrix judges.
+    shared(Memory::zeroed(64).unwrap(), ALL);
+    shared(declared(), Access::PCI_READ_WRITE);
+    assert_eq!(support::log::warnings(), [""; 0]);
+
+    let wide = shared(declared(), ALL);
+    let warnings = support::log::warnings();
+    let [line] = &warnings[..] else { panic!("once for each memory: {warnings:?}") };
+    assert!(line.contains("RDMA_WRITE | RDMA_ATOMIC") && !line.contains("READ"), "{line}");
+    assert!(line.contains("the 8192 bytes at 0x"), "{line}");
+    // It is told when the memory is registered, and not again.
+    wide.export().unwrap();
+    assert_eq!(support::log::warnings(), [""; 0]);
+    // Messages need no flag of the peer's memory, and events have memory of their own.
+    for task in [SendTask::requirement(), EventSetTask::requirement()] {
+        let failed = Memory::zeroed(64).unwrap().allow(task).shared(&device, Access::empty()).unwrap_err();
+        assert_eq!(failed.error.refusal(), Some(Refusal::Permissions));
+        shared(failed.value, Access::RDMA_READ);
+        assert_eq!(support::log::warnings().len(), 1, "the declaration comes back with the memory");
+    }
 }
 
 #[test]

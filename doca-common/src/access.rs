@@ -4,7 +4,7 @@ use std::fmt;
 
 bitflags::bitflags! {
     /// Who may do what with memory: `enum doca_access_flag`. Nothing is allowed that is not named.
-    #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+    #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
     pub struct Access: u32 {
         /// Local devices may write. Reading by a local device is always possible.
         const LOCAL_READ_WRITE = doca_sys::doca_access_flag::DOCA_ACCESS_FLAG_LOCAL_READ_WRITE.0;

@@ -8,7 +8,7 @@
 //! Whether memory is private or shared is decided by its permissions when it is registered, not when a descriptor
 //! of it is first exported. A range leaves its memory once: it belongs to one buffer at a time.
 
-use crate::access::Access;
+use crate::access::{Access, Requirement};
 use crate::buffer::{Buffer, SharedBuffer};
 use crate::descriptor::Descriptor;
 use crate::device::Device;
@@ -26,6 +26,8 @@ pub use crate::raw::foreign::{Foreign, Heap};
 pub struct Memory {
     backing: Backing,
     len: usize,
+    /// The flags of what peers were said to do, if anything was said.
+    declared: Option<Access>,
 }
 
 impl Memory {
@@ -35,12 +37,12 @@ impl Memory {
     ///
     /// [`Refusal::OutOfRange`] for no bytes, otherwise the operating system's.
     pub fn zeroed(len: usize) -> Result<Self> {
-        Ok(Memory { backing: Backing::Own(Memfd::new(len)?), len })
+        Ok(Memory { backing: Backing::Own(Memfd::new(len)?), len, declared: None })
     }
 
     /// Takes memory of somebody else.
     pub fn foreign(memory: impl Foreign) -> Self {
-        Memory { len: memory.len(), backing: Backing::Foreign(Box::new(memory)) }
+        Memory { len: memory.len(), backing: Backing::Foreign(Box::new(memory)), declared: None }
     }
 
     /// Length in bytes.
@@ -51,6 +53,26 @@ impl Memory {
     /// Never true for memory that was allocated here.
     pub fn is_empty(&self) -> bool {
         self.len == 0
+    }
+
+    /// Declares that peers will do a kind of task in this memory, of which this is the row in the permission matrix:
+    /// [`shared`](Memory::shared) then gives its flags, and logs the `RDMA_*` flags that it was asked for beyond what
+    /// was declared. The peer's context must be allowed it too, as by `doca_rdma::Config::allow`.
+    ///
+    /// ```no_run
+    /// # use doca_common::{Access, Device, Memory, SharedMemory, access::requirement};
+    /// # fn share(device: &Device) -> doca_common::Result<SharedMemory> {
+    /// // `doca_rdma::ReadTask::requirement()` is the same row.
+    /// let memory = Memory::zeroed(4096)?.allow(requirement("doca_rdma_task_read"));
+    /// Ok(memory.shared(device, Access::empty())?)
+    /// # }
+    /// ```
+    #[must_use = "the memory comes back with the declaration"]
+    pub fn allow(mut self, task: impl IntoIterator<Item = &'static Requirement>) -> Self {
+        for row in task {
+            *self.declared.get_or_insert_default() |= row.peer_memory;
+        }
+        self
     }
 
     /// Registers the memory for local use: `doca_mmap_start` with LOCAL_READ_WRITE. Messages can be sent from it and
@@ -76,8 +98,8 @@ impl Memory {
         self.register(device, Access::empty()).map(|region| PrivateMemory { region })
     }
 
-    /// Registers the memory so that others can reach it, as `access` says: at least one `RDMA_*` or `PCI_*` flag.
-    /// Local devices may read and write it too.
+    /// Registers the memory so that others can reach it, as `access` says and what was [declared](Memory::allow) needs:
+    /// at least one `RDMA_*` or `PCI_*` flag. Local devices may read and write it too.
     ///
     /// # Errors
     ///
@@ -88,14 +110,17 @@ impl Memory {
         device: &Device,
         access: Access,
     ) -> std::result::Result<SharedMemory, Failed<Memory>> {
+        let declared = self.declared;
+        let access = access | declared.unwrap_or_default();
         if !access.intersects(Access::ANY_REMOTE) {
             let text =
                 format!("{access} lets no peer in: use private memory, or add an RDMA_* or PCI_* flag");
             let error = Error::refused("doca_mmap_set_permissions", Refusal::Permissions).with(text);
             return Err(Failed::new(error, self));
         }
-        self.register(device, access | Access::LOCAL_READ_WRITE)
-            .map(|region| SharedMemory { region, one_thread: PhantomData })
+        let region = self.register(device, access | Access::LOCAL_READ_WRITE)?;
+        log_permissions(&region, declared);
+        Ok(SharedMemory { region, one_thread: PhantomData })
     }
 
     pub(crate) fn into_parts(self) -> (Backing, usize) {
@@ -103,10 +128,24 @@ impl Memory {
     }
 
     fn register(self, device: &Device, access: Access) -> std::result::Result<Arc<Region>, Failed<Memory>> {
-        let len = self.len;
-        Region::register(self.backing, len, device, access)
+        let Memory { backing, len, declared } = self;
+        Region::register(backing, len, device, access)
             .map(Arc::new)
-            .map_err(|(error, backing)| Failed::new(error, Memory { backing, len }))
+            .map_err(|(error, backing)| Failed::new(error, Memory { backing, len, declared }))
+    }
+}
+
+/// Logs what peers may do beyond the declared use. The rows of the matrix are those of RDMA, so flags for PCI are not
+/// judged.
+fn log_permissions(region: &Region, declared: Option<Access>) {
+    let Some(declared) = declared else { return };
+    let beyond = (region.access() & Access::ANY_RDMA) - declared;
+    if !beyond.is_empty() {
+        log::warn!(
+            "doca_mmap_set_permissions: peers may do {beyond} in the {} bytes at {:p}, beyond the use that was declared",
+            region.len(),
+            region.at(0)
+        );
     }
 }
 

@@ -28,9 +28,11 @@
 //! | [`EventSetTask`] | [`RemoteEvent`] | [`Source`] of 8 bytes | the buffer |
 //! | [`EventAddTask`] | [`RemoteEvent`] | [`Destination`] of 8 bytes | [`Word`]: the value before |
 //!
-//! What both sides must permit is in the [permission matrix](doca_common::access::MATRIX). DOCA does not check a task
-//! when it is submitted, so these crates do: device, length, room, alignment, chain, state. What the peer refuses is
-//! told when the task is done, with the row of the matrix.
+//! What both sides must permit is in the [permission matrix](doca_common::access::MATRIX). Who is reached into declares
+//! it by [`Config::allow`] and [`Memory::allow`](doca_common::Memory::allow), and wider permissions are logged then.
+//!
+//! DOCA does not check a task when it is submitted, so these crates do: device, length, room, alignment, chain, state.
+//! What the peer refuses is told when the task is done, with the row of the matrix.
 //!
 //! [`Source`]: doca_common::buffer::Source
 //! [`Destination`]: doca_common::buffer::Destination
