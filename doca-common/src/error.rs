@@ -248,6 +248,11 @@ impl Error {
         Error { call, cause: Cause::System(number), context: None }
     }
 
+    /// What the operating system answered to `call`, as an error of the standard library.
+    pub fn io(call: &'static str, error: &std::io::Error) -> Self {
+        Error { call, cause: Cause::System(error.raw_os_error().unwrap_or(0)), context: None }
+    }
+
     /// Adds which values were involved.
     #[must_use]
     pub fn with(mut self, context: impl Into<String>) -> Self {
@@ -328,6 +333,9 @@ impl Error {
             Cause::Refused(refusal) => {
                 let (_, layer, check, _) = advice::of_refusal(refusal);
                 (layer, check)
+            }
+            Cause::System(libc::EADDRINUSE | libc::EADDRNOTAVAIL) => {
+                (Layer::Environment, "that a device has the address, and no other process listens there")
             }
             Cause::System(_) => (Layer::Environment, "limits of the process (ulimit -l, free memory)"),
         }

@@ -17,10 +17,9 @@
 
 use doca_common::Device;
 use doca_sim_nvme::{Config, Disk, Namespace};
-use doca_sta_target::{NamespaceOptions, NvmeDisk, Options, Statistics, SubsystemOptions, Target};
+use doca_sta_target::{Failure, NamespaceOptions, NvmeDisk, Options, Statistics, SubsystemOptions, Target};
 use nix::sys::signal::{SigSet, Signal};
 use serde::Deserialize;
-
 use std::fs::OpenOptions;
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -121,6 +120,9 @@ fn main() -> ExitCode {
             return ExitCode::from(2);
         }
     };
+    if log::set_logger(&Warnings).is_ok() {
+        log::set_max_level(log::LevelFilter::Warn);
+    }
     match serve(path) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
@@ -128,6 +130,23 @@ fn main() -> ExitCode {
             ExitCode::FAILURE
         }
     }
+}
+
+/// What the target warns of goes to standard error.
+struct Warnings;
+
+impl log::Log for Warnings {
+    fn enabled(&self, metadata: &log::Metadata<'_>) -> bool {
+        metadata.level() <= log::Level::Warn
+    }
+
+    fn log(&self, record: &log::Record<'_>) {
+        if self.enabled(record.metadata()) {
+            eprintln!("sta_target: {}", record.args());
+        }
+    }
+
+    fn flush(&self) {}
 }
 
 /// Until a signal asks for the end.
@@ -148,7 +167,7 @@ fn serve(path: &str) -> Result<(), Fault> {
     let (mut told, mut queues) = (Instant::now(), 0);
     while !stop.load(Ordering::Relaxed) {
         for event in target.run_for(Duration::from_millis(50))? {
-            println!("event: {event:?}");
+            println!("event: {event}");
         }
         let now = target.frontend().num_queues();
         if now != queues {
@@ -197,9 +216,11 @@ fn start_disk(disk: &DiskFile) -> Result<Disk, Fault> {
 }
 
 fn options(file: &File, disks: &[Disk]) -> Result<Options, Fault> {
-    let mut options = Options::new(&Device::open(&file.control)?);
+    // A `Failure` says what to check, as those of the target do.
+    let open = |name: &String| Device::open(name).map_err(Failure::from);
+    let mut options = Options::new(&open(&file.control)?);
     if !file.networks.is_empty() {
-        options.networks = file.networks.iter().map(|name| Device::open(name)).collect::<Result<_, _>>()?;
+        options.networks = file.networks.iter().map(open).collect::<Result<_, _>>()?;
     }
     options.listen = file.listen.clone();
     (options.threads, options.queue_entries) = (file.threads, file.queue_entries);

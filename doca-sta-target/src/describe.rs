@@ -46,7 +46,10 @@ pub(crate) fn describe(
         let id = config.add_subsystem(&options.nqn)?;
         let mut namespaces = BTreeMap::new();
         for own in &options.namespaces {
-            let info = infos.get(own.disk).and_then(|disk| disk.get(&own.disk_nsid)).ok_or_else(|| {
+            let disk = infos
+                .get(own.disk)
+                .ok_or_else(|| DiskError::from(format!("there is no disk {}", own.disk)))?;
+            let info = disk.get(&own.disk_nsid).ok_or_else(|| {
                 DiskError::from(format!("disk {} has no namespace {}", own.disk, own.disk_nsid))
             })?;
             let namespace = Namespace {

@@ -52,7 +52,7 @@ impl Running {
             "control": "mlx5_0",
             "listen": [address.to_string()],
             "disks": [disk],
-            "subsystems": [{ "nqn": NQN, "namespaces": [{ "nsid": 1, "disk": 0 }] }],
+            "subsystems": [{ "nqn": NQN, "namespaces": [{ "nsid": 1, "disk": 0 }, { "nsid": 3, "disk": 0 }] }],
         });
         let path = dir.path().join("target.json");
         std::fs::write(&path, config.to_string()).unwrap();
@@ -114,6 +114,8 @@ fn the_smoke_test_passes_and_names_its_steps() {
     let time = Duration::from_millis(300);
     smoke::run(&host(), &running.target(), 1, time, |step| steps.push(step.to_owned())).unwrap();
     assert!(steps.iter().any(|step| step.starts_with("load: 2 queues of 31")), "{steps:#?}");
+    let wrong = smoke::run(&host(), &running.target(), 2, time, |_| {}).unwrap_err();
+    assert_eq!(wrong.to_string(), "this host: the target has no namespace 2");
     running.end();
 }
 

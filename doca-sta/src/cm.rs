@@ -70,7 +70,7 @@ impl Listener {
     /// The operating system's, with the address: in use, or of no RDMA device.
     pub fn bind(address: SocketAddr) -> Result<Self> {
         let listening = Listening::new(address, BACKLOG)
-            .map_err(|error| Error::system("rdma_listen").with(format!("{address}: {error}")))?;
+            .map_err(|error| Error::io("rdma_listen", &error).with(address.to_string()))?;
         let mut address = address;
         address.set_port(listening.port());
         Ok(Listener { listening, address })
@@ -89,7 +89,7 @@ impl Listener {
     pub fn next(&self) -> Result<Option<CmEvent>> {
         static NUMBER: AtomicU64 = AtomicU64::new(1);
         let taken = self.listening.take(|| NUMBER.fetch_add(1, Ordering::Relaxed));
-        let taken = taken.map_err(|error| Error::system("rdma_get_cm_event").with(error.to_string()))?;
+        let taken = taken.map_err(|error| Error::io("rdma_get_cm_event", &error))?;
         Ok(taken.map(|taken| {
             let number = CmNumber(taken.number);
             match (taken.kind, taken.request) {

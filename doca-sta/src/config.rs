@@ -20,7 +20,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 macro_rules! ids {
-    ($($(#[$doc:meta])* $name:ident;)*) => {
+    ($($(#[$doc:meta])* $name:ident: $text:literal;)*) => {
         $(
             $(#[$doc])*
             #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -29,17 +29,24 @@ macro_rules! ids {
                 pub(crate) serial: u16,
                 pub(crate) index: usize,
             }
+
+            impl fmt::Display for $name {
+                /// By its place among those that were described.
+                fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                    write!(f, "{} {}", $text, self.index)
+                }
+            }
         )*
     };
 }
 
 ids! {
     /// Names a disk of a target.
-    BackEndId;
+    BackEndId: "disk";
     /// Names a subsystem of a target.
-    SubsystemId;
+    SubsystemId: "described subsystem";
     /// Names a namespace of a target.
-    NamespaceId;
+    NamespaceId: "described namespace";
 }
 
 /// A namespace: blocks of a disk, as initiators see them.
@@ -306,7 +313,7 @@ pub(crate) fn plan_namespace(owner: &Instance, namespace: Namespace) -> Result<N
     let siblings: Vec<_> = objects.namespaces.iter().filter(there).collect();
     room(CALL, siblings.len(), owner.limits().namespaces, "sta.ns_per_subs")?;
     if siblings.iter().any(|entry| entry.plan.nsid == nsid) {
-        return Err(Error::refused(CALL, Refusal::InUse).with(format!("namespace {nsid}")));
+        return Err(Error::refused(CALL, Refusal::InUse).with(format!("there is a namespace {nsid} already")));
     }
     objects.namespaces.push(NamespaceEntry { plan: namespace, phase: Phase::Planned, handle: None });
     Ok(NamespaceId { serial: owner.channel(), index: objects.namespaces.len() - 1 })

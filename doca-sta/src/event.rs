@@ -61,6 +61,19 @@ pub struct ErrorResponse {
     pub location: u16,
 }
 
+impl fmt::Display for ErrorResponse {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let who = match self.origin {
+            Origin::Validation => "the adapter refused",
+            Origin::Disk => "the disk failed",
+        };
+        let status = u16::from_le_bytes([self.completion[14], self.completion[15]]);
+        let (sct, sc) = (status >> 9 & 7, status >> 1 & 0xff);
+        write!(f, "{who} command {} (opcode {:#04x}), ", self.cid, self.opcode)?;
+        write!(f, "block {} of namespace {}: SCT {sct} SC {sc:#04x}", self.lba, self.nsid)
+    }
+}
+
 /// What happened to a control context, its disks and namespaces.
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
@@ -90,6 +103,26 @@ pub enum Event {
         /// DOCA's answer.
         code: Code,
     },
+}
+
+impl fmt::Display for Event {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Event::BackEndTimeout { back_end: Some(id) } => {
+                write!(f, "{id} did not complete a command in time")
+            }
+            Event::BackEndTimeout { back_end: None } => {
+                f.write_str("a disk did not complete a command in time")
+            }
+            Event::EuFailed { fatal: true, .. } => f.write_str("the adapter's engine is lost"),
+            Event::EuFailed { eu: Some(eu), .. } => write!(f, "execution unit {} failed", eu.name),
+            Event::EuFailed { eu: None, .. } => f.write_str("an execution unit failed"),
+            Event::ErrorResponse(response) => response.fmt(f),
+            Event::NamespaceRemoved(id) => write!(f, "{id} is gone"),
+            Event::BackEndRemoved(id) => write!(f, "{id} is gone"),
+            Event::Stuck { call, code } => write!(f, "{call}: {code}: what it is about stays until the end"),
+        }
+    }
 }
 
 /// Something went wrong between a queue pair and its initiator. It is no status of NVMe, and nothing is sent again: the

@@ -269,3 +269,17 @@ fn a_device_that_cannot_control_a_target_says_so() {
         assert_eq!(error.kind(), Kind::NotSupported);
     });
 }
+
+#[test]
+fn an_address_that_cannot_be_listened_at_is_named() {
+    use doca_sta::cm::Listener;
+    use std::io::ErrorKind;
+    let first = Listener::bind("192.168.1.1:0".parse().unwrap()).unwrap();
+    let nowhere = "203.0.113.1:4420".parse().unwrap();
+    for (address, kind) in [(first.address(), ErrorKind::AddrInUse), (nowhere, ErrorKind::AddrNotAvailable)] {
+        let error = Listener::bind(address).unwrap_err();
+        assert_eq!(error.os_error().map(|error| error.kind()), Some(kind), "{error}");
+        assert!(error.to_string().contains(&address.to_string()), "{error}");
+        assert!(error.next_check().contains("address"), "{error}");
+    }
+}

@@ -241,6 +241,9 @@ impl Controller {
         let namespace: IdentifyNamespace = self.identify(Cns::NAMESPACE, nsid)?;
         match namespace.block_size() {
             Some(_) => Ok(namespace),
+            None if namespace.nsze == 0 => {
+                Err(Error::Usage(format!("the target has no namespace {nsid}")).on(0))
+            }
             None => self.protocol(format!("namespace {nsid} has no block size")),
         }
     }
