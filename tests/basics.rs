@@ -361,3 +361,36 @@ fn versions_are_known_and_fit() {
     doca::version::require_fit().unwrap();
     assert!(DeviceInfo::list().unwrap().len() >= 2);
 }
+
+#[test]
+fn the_kernel_moves_bytes_between_sockets_and_memory_that_peers_reach() {
+    use std::io::{ErrorKind, Read, Write};
+    use std::os::unix::net::UnixStream;
+    let device = device();
+    let memory = Memory::zeroed(64).unwrap().shared(&device, Access::RDMA_WRITE).unwrap();
+    let mut buffer = memory.take(16).unwrap();
+    let (mut near, far) = UnixStream::pair().unwrap();
+    far.set_nonblocking(true).unwrap();
+    near.write_all(b"0123456789").unwrap();
+    // Behind what is there, as much as was asked for, and no more than fits.
+    assert_eq!(buffer.write(b"head"), 4);
+    assert_eq!(buffer.read_from(&far, 3).unwrap(), 3);
+    assert_eq!(buffer.read_from(&far, 0).unwrap(), 0);
+    assert_eq!(buffer.read_from(&far, 1000).unwrap(), 7);
+    assert_eq!(buffer.read_from(&far, 1000).unwrap_err().kind(), ErrorKind::WouldBlock);
+    let mut copy = [0; 20];
+    assert_eq!((buffer.read(&mut copy), &copy[..14]), (14, &b"head0123456789"[..]));
+    assert_eq!((buffer.read_at(12, &mut copy), &copy[..2]), (2, &b"89"[..]));
+    assert_eq!(buffer.read_at(15, &mut copy), 0);
+    near.write_all(b"abcdef").unwrap();
+    assert_eq!(buffer.read_from(&far, 1000).unwrap(), 2);
+    assert_eq!(buffer.read_from(&far, 1000).unwrap(), 0, "it is full");
+    // And back, from an offset on.
+    assert_eq!(buffer.send_to(&far, 4).unwrap(), 12);
+    let mut back = [0; 12];
+    near.read_exact(&mut back).unwrap();
+    assert_eq!(&back, b"0123456789ab");
+    assert_eq!(buffer.send_to(&far, 99).unwrap(), 0);
+    drop(near);
+    assert_eq!(buffer.send_to(&far, 0).unwrap_err().kind(), ErrorKind::BrokenPipe);
+}

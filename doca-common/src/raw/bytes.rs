@@ -2,7 +2,9 @@
 
 use crate::buffer::{Buffer, SharedBuffer};
 use crate::memory::Cell;
+use std::io;
 use std::ops::{Deref, DerefMut};
+use std::os::fd::{AsFd, AsRawFd};
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -78,29 +80,60 @@ pub(crate) unsafe fn copy_in(from: &[u8], to: NonNull<u8>) {
 impl SharedBuffer {
     /// Copies the beginning of the data out, as much as fits; returns how many bytes. A peer may be changing them.
     pub fn read(&self, to: &mut [u8]) -> usize {
-        let len = to.len().min(self.len());
-        // SAFETY: the piece owns the range, has `len` bytes, and reading it elsewhere needs this object.
-        unsafe { copy_out(self.start(), &mut to[..len]) };
+        self.read_at(0, to)
+    }
+
+    /// As [`read`](Self::read), of the data from an offset on; 0 where there is none.
+    pub fn read_at(&self, offset: usize, to: &mut [u8]) -> usize {
+        let len = to.len().min(self.len().saturating_sub(offset));
+        if len > 0 {
+            // SAFETY: the piece owns the range, has `offset + len` bytes, and reading it elsewhere needs this object.
+            unsafe { copy_out(self.start().add(offset), &mut to[..len]) };
+        }
         len
+    }
+
+    /// Lets the kernel read from a descriptor into the room behind the data, at most this many bytes; returns how many
+    /// came. They become data too.
+    ///
+    /// # Errors
+    ///
+    /// Those of `read`; nothing has changed then.
+    pub fn read_from(&mut self, from: impl AsFd, most: usize) -> io::Result<usize> {
+        let (fd, len) = (from.as_fd().as_raw_fd(), self.len());
+        let most = most.min(self.capacity() - len);
+        // SAFETY: the piece owns the range and has `len + most` bytes; the exclusive reference keeps other threads off,
+        // and there are no references to the bytes.
+        let read = unsafe { libc::read(fd, self.start().add(len).as_ptr().cast(), most) };
+        let read = usize::try_from(read).map_err(|_| io::Error::last_os_error())?;
+        self.set_len(len + read);
+        Ok(read)
+    }
+
+    /// Lets the kernel send the data from an offset on over a socket, as much as it takes now; returns how much. A peer may
+    /// be changing it. Does not wait and raises no SIGPIPE.
+    ///
+    /// # Errors
+    ///
+    /// Those of `send`.
+    pub fn send_to(&self, socket: impl AsFd, offset: usize) -> io::Result<usize> {
+        let fd = socket.as_fd().as_raw_fd();
+        let offset = offset.min(self.len());
+        // SAFETY: the piece owns the range and has `len` bytes; the kernel only reads them.
+        let sent = unsafe {
+            let from = self.start().add(offset).as_ptr().cast();
+            libc::send(fd, from, self.len() - offset, libc::MSG_NOSIGNAL | libc::MSG_DONTWAIT)
+        };
+        usize::try_from(sent).map_err(|_| io::Error::last_os_error())
     }
 
     /// Copies bytes in from the start, as many as fit into the capacity; returns how many. They become the data.
     pub fn write(&mut self, from: &[u8]) -> usize {
-        self.write_parts(&[from])
-    }
-
-    /// As [`write`](Self::write), of bytes in parts that follow each other.
-    pub fn write_parts(&mut self, parts: &[&[u8]]) -> usize {
-        let mut done = 0;
-        for part in parts {
-            let len = part.len().min(self.capacity() - done);
-            // SAFETY: the piece owns the range and has `done + len` bytes; the exclusive reference keeps other threads
-            // off.
-            unsafe { copy_in(&part[..len], self.start().add(done)) };
-            done += len;
-        }
-        self.set_len(done);
-        done
+        let len = from.len().min(self.capacity());
+        // SAFETY: the piece owns the range and has `len` bytes; the exclusive reference keeps other threads off.
+        unsafe { copy_in(&from[..len], self.start()) };
+        self.set_len(len);
+        len
     }
 }
 

@@ -4,7 +4,9 @@ use crate::beacon::Services;
 use crate::fault::Fault;
 use crate::frame::{FastNote, Features};
 use crate::mux::Role;
+use nix::errno::Errno;
 use std::os::fd::BorrowedFd;
+use std::os::unix::net::UnixStream;
 use std::time::Duration;
 
 /// Which messages must not wait for which.
@@ -97,15 +99,43 @@ impl From<&str> for Down {
     }
 }
 
+/// A message in memory that the peer can reach.
+pub trait Bulk {
+    /// Its bytes.
+    fn len(&self) -> usize;
+
+    /// Whether it has none.
+    fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Copies bytes out, from an offset on; how many.
+    fn read(&self, offset: usize, to: &mut [u8]) -> usize;
+
+    /// Hands bytes from an offset on to a local socket, without a copy between; how many it took.
+    ///
+    /// # Errors
+    /// Those of `send`.
+    fn send_to(&self, socket: &UnixStream, offset: usize) -> Result<usize, Errno>;
+}
+
+/// Room for a message in memory that the peer can reach.
+pub trait Space {
+    /// Takes at most so many bytes from a local socket, without a copy between; how many came.
+    ///
+    /// # Errors
+    /// Those of `read`.
+    fn read_from(&mut self, socket: &UnixStream, most: usize) -> Result<usize, Errno>;
+}
+
 /// What happened to the link.
-#[derive(Debug)]
 pub enum LinkEvent<'a> {
     /// The peer is there; messages can be sent.
     Up,
     /// A message came. It is gone when the closure returns.
     Message(&'a [u8]),
     /// One came over the fast path. It is gone when the closure returns, too.
-    Bulk(&'a [u8]),
+    Bulk(&'a dyn Bulk),
     /// The peer is gone, or could not be reached, and why.
     Down(Down),
     /// DPU: another client has connected while there is a session. Answer with [`Transport::settle`].
@@ -153,11 +183,29 @@ pub trait Transport {
     /// nothing more until the next call. Whether anything happened.
     fn progress(&mut self, most: usize, sink: &mut dyn FnMut(LinkEvent<'_>)) -> bool;
 
-    /// Sends one message made of two parts, no longer together than its lane allows.
+    /// Sends one message of another lane than the fast one, made of two parts, no longer together than [`LinkLimits`] say.
     ///
     /// # Errors
     /// It was not taken.
     fn send(&mut self, lane: Lane, header: &[u8], payload: &[u8]) -> Result<(), Refused>;
+
+    /// Sends one message of the fast lane: a header, and what the closure puts behind it, which says how many bytes those
+    /// are. Without any nothing is sent.
+    ///
+    /// # Errors
+    /// The closure was not called, or the link is down.
+    fn send_fast(
+        &mut self,
+        _header: &[u8],
+        _fill: &mut dyn FnMut(&mut dyn Space) -> usize,
+    ) -> Result<usize, Refused> {
+        Err(Refused::Busy)
+    }
+
+    /// Whether the last one of [`Transport::send_fast`] has not left this side yet; there is no room for another then.
+    fn holds_fast(&self) -> bool {
+        false
+    }
 
     /// How many messages of a lane would be taken now.
     fn room(&self, lane: Lane) -> usize;

@@ -5,11 +5,13 @@
 //! directions are independent: where one cannot be set up, its bytes take the control path.
 
 use crate::frame::{FastNote, HEADER};
-use crate::transport::{FastState, FastStates, LinkEvent, Refused};
+use crate::transport::{Bulk, FastState, FastStates, LinkEvent, Refused, Space};
 use doca_comch::{Connection, Consumer, Context, Left, Pending, Producer, RemoteConsumer, caps};
 use doca_common::caps::{Capability, Value};
 use doca_common::{Access, Device, DeviceInfo, Error, Memory, ProgressEngine, SharedBuffer, SharedMemory};
+use nix::errno::Errno;
 use std::collections::VecDeque;
+use std::os::unix::net::UnixStream;
 use std::time::{Duration, Instant};
 
 /// Bytes of streams in one message.
@@ -78,8 +80,6 @@ struct Incoming {
     shown: u64,
     /// Those that the peer was told of.
     told: u64,
-    /// A message, while its receiver looks at it.
-    scratch: Box<[u8]>,
 }
 
 #[derive(Debug)]
@@ -87,6 +87,8 @@ struct Outgoing {
     producer: Left<Producer>,
     free: Vec<SharedBuffer>,
     sending: VecDeque<Pending<Producer, SharedBuffer>>,
+    /// A message that the producer did not take yet: no other is made before it is on its way.
+    held: Option<SharedBuffer>,
     size: usize,
     peer: Peer,
     sent: u64,
@@ -191,7 +193,7 @@ impl Fast {
 
     /// Messages that are on their way to the peer.
     pub(super) fn in_flight(&self) -> usize {
-        self.outgoing.as_ref().map_or(0, |outgoing| outgoing.sending.len())
+        self.outgoing.as_ref().map_or(0, |out| out.sending.len() + usize::from(out.held.is_some()))
     }
 
     /// Why the session cannot go on.
@@ -260,28 +262,69 @@ impl Fast {
         }
     }
 
+    /// Whether a message waits for the producer.
+    pub(super) fn holds(&self) -> bool {
+        self.outgoing.as_ref().is_some_and(|outgoing| outgoing.held.is_some())
+    }
+
     pub(super) fn room(&self) -> usize {
         let Some(outgoing) = &self.outgoing else { return 0 };
         let Peer::Ready { allowed, .. } = outgoing.peer else { return 0 };
-        if self.broken.is_some() || !matches!(outgoing.producer, Left::Running(_)) {
+        let stuck = self.broken.is_some() || outgoing.held.is_some();
+        if stuck || !matches!(outgoing.producer, Left::Running(_)) {
             return 0;
         }
         outgoing.free.len().min(usize::try_from(allowed - outgoing.sent).unwrap_or(usize::MAX))
     }
 
-    pub(super) fn send(&mut self, header: &[u8], payload: &[u8]) -> Result<(), Refused> {
+    pub(super) fn send(
+        &mut self,
+        header: &[u8],
+        fill: &mut dyn FnMut(&mut dyn Space) -> usize,
+    ) -> Result<usize, Refused> {
         if self.room() == 0 {
             return Err(Refused::Busy);
         }
         let Some(outgoing) = &mut self.outgoing else { return Err(Refused::Busy) };
-        outgoing.send(header, payload).map_err(|why| match why {
-            None => Refused::Busy,
-            Some(why) => {
+        let Some(mut buffer) = outgoing.free.pop() else { return Err(Refused::Busy) };
+        buffer.write(header);
+        let filled = fill(&mut buffer);
+        if filled == 0 {
+            outgoing.free.push(buffer);
+            return Ok(0);
+        }
+        match outgoing.send(buffer) {
+            Ok(()) => Ok(filled),
+            Err(why) => {
                 self.broken.get_or_insert(why);
-                Refused::Down
+                Err(Refused::Down)
             }
-        })
+        }
     }
+}
+
+impl Bulk for SharedBuffer {
+    fn len(&self) -> usize {
+        SharedBuffer::len(self)
+    }
+
+    fn read(&self, offset: usize, to: &mut [u8]) -> usize {
+        self.read_at(offset, to)
+    }
+
+    fn send_to(&self, socket: &UnixStream, offset: usize) -> Result<usize, Errno> {
+        SharedBuffer::send_to(self, socket, offset).map_err(|error| errno(&error))
+    }
+}
+
+impl Space for SharedBuffer {
+    fn read_from(&mut self, socket: &UnixStream, most: usize) -> Result<usize, Errno> {
+        SharedBuffer::read_from(self, socket, most).map_err(|error| errno(&error))
+    }
+}
+
+fn errno(error: &std::io::Error) -> Errno {
+    Errno::from_raw(error.raw_os_error().unwrap_or(0))
 }
 
 fn shared(device: &Device, size: usize, count: u32, access: Access) -> Result<SharedMemory, Error> {
@@ -311,7 +354,6 @@ impl Incoming {
             taken: 0,
             shown: 0,
             told: 0,
-            scratch: vec![0; size].into_boxed_slice(),
         })
     }
 
@@ -360,10 +402,9 @@ impl Incoming {
             return Ok(false);
         };
         let message = pending.wait().map_err(|failed| failed.error.to_string())?;
-        let len = message.buffer.read(&mut self.scratch);
+        sink(LinkEvent::Bulk(&message.buffer));
         self.post(message.buffer)?;
         self.taken += 1;
-        sink(LinkEvent::Bulk(&self.scratch[..len]));
         Ok(true)
     }
 
@@ -391,6 +432,7 @@ impl Outgoing {
             producer,
             free,
             sending: VecDeque::with_capacity(count as usize),
+            held: None,
             size,
             peer: Peer::Unknown,
             sent: 0,
@@ -404,6 +446,10 @@ impl Outgoing {
             self.free.push(pending.wait().map_err(|failed| failed.error.to_string())?);
             any = true;
         }
+        if let Some(buffer) = self.held.take() {
+            self.send(buffer)?;
+            any |= self.held.is_none();
+        }
         let running = matches!(now(&mut self.producer), Left::Running(_) | Left::Starting(_));
         let peer_is_up = match &self.peer {
             Peer::Ready { consumer, .. } => consumer.is_up(),
@@ -416,23 +462,22 @@ impl Outgoing {
         }
     }
 
-    /// `None`: later.
-    fn send(&mut self, header: &[u8], payload: &[u8]) -> Result<(), Option<String>> {
+    /// Sends a message now, or as soon as it can be.
+    fn send(&mut self, buffer: SharedBuffer) -> Result<(), String> {
         let (Left::Running(producer), Peer::Ready { consumer, .. }) = (&self.producer, &self.peer) else {
-            return Err(None);
+            return Err("the producer has stopped".to_owned());
         };
-        let mut buffer = self.free.pop().ok_or(None)?;
-        buffer.write_parts(&[header, payload]);
         match producer.send(consumer, buffer, &[]) {
             Ok(pending) => {
                 self.sending.push_back(pending);
                 self.sent += 1;
                 Ok(())
             }
-            Err(failed) => {
-                self.free.push(failed.value);
-                Err((!failed.error.is_retryable()).then(|| failed.error.to_string()))
+            Err(failed) if failed.error.is_retryable() => {
+                self.held = Some(failed.value);
+                Ok(())
             }
+            Err(failed) => Err(failed.error.to_string()),
         }
     }
 }

@@ -10,7 +10,7 @@ use crate::frame::{FastNote, Features};
 use crate::mux::Role;
 use crate::registry::{Entered, Registry};
 use crate::settings::Settings;
-use crate::transport::{Down, FastStates, Lane, LinkEvent, LinkLimits, Refused, Transport};
+use crate::transport::{Down, FastStates, Lane, LinkEvent, LinkLimits, Refused, Space, Transport};
 use beacon::{Asker, Lamp};
 use doca_comch::{Client, Connection, ConnectionId, Events, Left, Server};
 use doca_common::{Device, Error, ProgressEngine, Representor};
@@ -310,9 +310,6 @@ impl Transport for Comch {
         if self.room(lane) == 0 {
             return Err(if self.peer.is_some() { Refused::Busy } else { Refused::Down });
         }
-        if let (Lane::Fast, Some(fast)) = (lane, &mut self.fast) {
-            return fast.send(header, payload);
-        }
         let Some(peer) = &self.peer else { return Err(Refused::Down) };
         match peer.send_parts(&[header, payload]) {
             Ok(()) => Ok(()),
@@ -322,6 +319,21 @@ impl Transport for Comch {
                 Err(Refused::Down)
             }
         }
+    }
+
+    fn send_fast(
+        &mut self,
+        header: &[u8],
+        fill: &mut dyn FnMut(&mut dyn Space) -> usize,
+    ) -> Result<usize, Refused> {
+        match &mut self.fast {
+            Some(fast) => fast.send(header, fill),
+            None => Err(if self.peer.is_some() { Refused::Busy } else { Refused::Down }),
+        }
+    }
+
+    fn holds_fast(&self) -> bool {
+        self.fast.as_ref().is_some_and(Fast::holds)
     }
 
     fn room(&self, lane: Lane) -> usize {

@@ -2,7 +2,9 @@
 
 use super::stream::{Gone, Stream};
 use super::{Broken, Event, Mux, Path, Receiving, Role, Sending};
-use crate::frame::{Frame, Identity, Reason};
+use crate::frame::{Frame, HEADER, Identity, Reason};
+use crate::transport::Bulk;
+use std::collections::VecDeque;
 use std::time::Instant;
 
 impl Mux {
@@ -36,7 +38,12 @@ impl Mux {
         match frame {
             Frame::Open { stream, credit, identity } => self.on_open(stream, credit, identity, now),
             Frame::OpenAck { stream, credit } => self.on_open_ack(stream, credit),
-            Frame::Data { stream, offset, bytes } => self.on_data(stream, offset, bytes, Path::Control),
+            Frame::Data { stream, offset, bytes } => {
+                self.on_data(stream, offset, bytes.len(), Path::Control, |ring| {
+                    ring.extend(bytes);
+                    0
+                })
+            }
             Frame::Fin { stream, offset } => self.on_fin(stream, offset),
             Frame::Reset { stream, reason, after_fin, text } => {
                 self.on_reset(stream, reason, after_fin, text)
@@ -75,16 +82,36 @@ impl Mux {
         }
     }
 
-    /// Takes a message that came over the fast path, on which there are bytes of streams only.
+    /// Takes a message that came over the fast path, on which there are bytes of streams only. Where none wait already,
+    /// `pass` may hand some to the local socket of that stream at once: those of the message from an offset on.
     ///
     /// # Errors
     /// The peer broke the protocol; the session is to be dropped.
-    pub fn handle_fast(&mut self, message: &[u8], now: Instant) -> Result<(), Broken> {
+    pub fn handle_fast(
+        &mut self,
+        message: &dyn Bulk,
+        now: Instant,
+        pass: &mut dyn FnMut(u32, usize) -> usize,
+    ) -> Result<(), Broken> {
         self.session.heard(now);
-        match Frame::decode(message).map_err(Broken::Malformed)? {
-            Frame::Data { stream, offset, bytes } => self.on_data(stream, offset, bytes, Path::Fast),
-            other => Err(Broken::Protocol(format!("{other:?} on the fast path"))),
-        }
+        // It is looked at once, and no more of it than says what it is: the peer can change it.
+        let mut start = [0; 2 * HEADER];
+        let len = message.read(0, &mut start);
+        let frame = Frame::decode(&start[..len]).map_err(Broken::Malformed)?;
+        let Frame::Data { stream, offset, .. } = frame else {
+            return Err(Broken::Protocol(format!("{frame:?} on the fast path")));
+        };
+        self.on_data(stream, offset, message.len() - HEADER, Path::Fast, |ring| {
+            let passed = if ring.is_empty() { pass(stream, HEADER) } else { 0 };
+            let mut from = HEADER + passed;
+            let mut part = [0; 4096];
+            while from < message.len() {
+                let len = message.read(from, &mut part);
+                ring.extend(&part[..len]);
+                from += len;
+            }
+            passed
+        })
     }
 
     /// The stream of a frame. `None`: it is over already, and the frame was on its way.
@@ -129,12 +156,20 @@ impl Mux {
         Ok(())
     }
 
-    fn on_data(&mut self, id: u32, offset: u64, bytes: &[u8], path: Path) -> Result<(), Broken> {
+    /// `store` puts bytes into the ring; it gives how many it has delivered instead.
+    fn on_data(
+        &mut self,
+        id: u32,
+        offset: u64,
+        len: usize,
+        path: Path,
+        store: impl FnOnce(&mut VecDeque<u8>) -> usize,
+    ) -> Result<(), Broken> {
         let Some(stream) = self.stream(id)? else { return Ok(()) };
         if *stream.path_in.get_or_insert(path) != path {
             return Err(Broken::Protocol(format!("stream {id} has changed its path")));
         }
-        let end = offset.checked_add(bytes.len() as u64);
+        let end = offset.checked_add(len as u64);
         let allowed = match stream.receiving {
             Receiving::Open => stream.granted,
             Receiving::Ending(at) => at,
@@ -151,17 +186,24 @@ impl Mux {
         };
         stream.received = end;
         if stream.discarding {
-            stream.account(bytes.len() as u64);
+            stream.account(len as u64);
             let due = stream.has_due();
+            self.data_in += len as u64;
             self.end_if_drained(id);
             if due {
                 self.list(id);
             }
-        } else {
-            stream.ring.extend(bytes);
+            return Ok(());
+        }
+        let passed = store(&mut stream.ring);
+        let more = !stream.ring.is_empty();
+        self.data_in += len as u64;
+        if passed > 0 {
+            self.has_left(id, passed);
+        }
+        if more || self.ends_here(id) {
             self.events.push_back(Event::Incoming(id));
         }
-        self.data_in += bytes.len() as u64;
         Ok(())
     }
 

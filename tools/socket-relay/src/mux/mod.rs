@@ -148,6 +148,11 @@ impl Mux {
         self.streams.get(&id).and_then(|stream| stream.path_out).unwrap_or(or)
     }
 
+    /// What to put before the next bytes of a stream.
+    pub fn header(&self, id: u32) -> Option<[u8; crate::frame::HEADER]> {
+        self.streams.get(&id).map(|stream| data_header(id, stream.sent))
+    }
+
     /// Makes a frame of that many bytes, at most [`Mux::room`], for the way that [`Mux::path`] says: what to put before
     /// them.
     pub fn sent(
@@ -229,6 +234,13 @@ impl Mux {
     pub fn delivered(&mut self, id: u32, bytes: usize) {
         if let Some(stream) = self.streams.get_mut(&id) {
             stream.ring.drain(..bytes);
+            self.has_left(id, bytes);
+        }
+    }
+
+    /// Bytes that were received are the local socket's now.
+    fn has_left(&mut self, id: u32, bytes: usize) {
+        if let Some(stream) = self.streams.get_mut(&id) {
             stream.account(bytes as u64);
             let base = u64::from(self.session.window());
             if stream.is_held_up() && stream.window < LARGEST * base && stream.window <= self.spare {

@@ -2,6 +2,7 @@
 
 use crate::local;
 use crate::mux::Mux;
+use crate::transport::Bulk;
 use nix::errno::Errno;
 use nix::sys::epoll::{Epoll, EpollEvent, EpollFlags};
 use std::collections::{HashMap, VecDeque};
@@ -169,12 +170,12 @@ impl Connections {
         self.senders.front().copied()
     }
 
-    /// Reads at most `into`; the client stays in turn as long as it gives something.
-    pub(super) fn read(&mut self, id: u32, into: &mut [u8]) -> Taken {
+    /// Reads from a client, as `read` does; the client stays in turn as long as it gives something.
+    pub(super) fn read(&mut self, id: u32, read: impl FnOnce(&UnixStream) -> Result<usize, Errno>) -> Taken {
         let Some(connection) = self.table.get_mut(&id).filter(|c| c.accepted && !c.ended) else {
             return Taken::Nothing;
         };
-        match local::read(&connection.socket, into) {
+        match read(&connection.socket) {
             Ok(0) => {
                 connection.ended = true;
                 if connection.hung_up { Taken::Gone } else { Taken::End }
@@ -198,6 +199,22 @@ impl Connections {
                 Taken::Gone
             }
         }
+    }
+
+    /// Hands a client the bytes of a message from an offset on, as far as it takes them now. What went wrong is met again
+    /// by [`write`](Self::write).
+    pub(super) fn pass(&mut self, id: u32, message: &dyn Bulk, offset: usize) -> usize {
+        let Some(connection) = self.table.get_mut(&id) else { return 0 };
+        let mut passed = 0;
+        while connection.writable && offset + passed < message.len() {
+            match message.send_to(&connection.socket, offset + passed) {
+                Ok(bytes) => passed += bytes,
+                Err(Errno::EAGAIN) => connection.writable = false,
+                Err(Errno::EINTR) => {}
+                Err(_) => break,
+            }
+        }
+        passed
     }
 
     /// Writes what waits for the client, and the end after it. Gives the bytes that it took.

@@ -91,7 +91,7 @@ impl<T: Transport> Relay<T> {
         }
         let mut ups = Vec::new();
         let mut broken = None;
-        let Relay { transport, mux, counters, .. } = self;
+        let Relay { transport, mux, counters, connections, .. } = self;
         let busy = transport.progress(SHARE, &mut |event| match event {
             LinkEvent::Message(message) if broken.is_none() => {
                 counters.frames_in += 1;
@@ -106,7 +106,13 @@ impl<T: Transport> Relay<T> {
                 counters.fast_frames_in += 1;
                 if let Some(mux) = mux {
                     let before = mux.data_in();
-                    broken = mux.handle_fast(message, now).err();
+                    let mut passed = 0;
+                    let mut pass = |id, offset| {
+                        passed = connections.pass(id, message, offset);
+                        passed
+                    };
+                    broken = mux.handle_fast(message, now, &mut pass).err();
+                    counters.bytes.local_out += passed as u64;
                     let bytes = mux.data_in() - before;
                     counters.bytes.link_in += bytes;
                     counters.fast_bytes_in += bytes;

@@ -3,8 +3,9 @@
 use super::connection::{CHUNK, Taken};
 use super::{Relay, SHARE};
 use crate::frame::{Features, HEADER};
+use crate::local;
 use crate::mux::{Path, Role};
-use crate::transport::{FastState, Lane, Refused, Transport};
+use crate::transport::{FastState, Lane, Refused, Space, Transport};
 use std::time::Instant;
 
 /// Frames that the link did not take yet.
@@ -14,16 +15,17 @@ pub(super) struct Outgoing {
     control: Vec<u8>,
     /// Whether it waits.
     pub(super) held: bool,
-    /// Bytes of one client, how far they are sent, and which way.
+    /// Bytes of one client for the control path, and how far they are sent.
     chunk: Box<[u8]>,
     stream: u32,
     from: usize,
     to: usize,
-    path: Path,
-    /// Bytes that fit into a frame of that way.
+    /// Bytes that fit into a frame of it.
     payload: usize,
     /// The header of the next frame of these, if it is made.
     header: Option<[u8; HEADER]>,
+    /// Bytes of a message of the fast path that has not left yet.
+    fast: usize,
 }
 
 impl Outgoing {
@@ -35,9 +37,9 @@ impl Outgoing {
             stream: 0,
             from: 0,
             to: 0,
-            path: Path::Control,
             payload: 0,
             header: None,
+            fast: 0,
         }
     }
 
@@ -46,6 +48,7 @@ impl Outgoing {
         self.held = false;
         self.from = self.to;
         self.header = None;
+        self.fast = 0;
     }
 }
 
@@ -60,6 +63,7 @@ impl<T: Transport> Relay<T> {
     /// Makes frames: control first, then each client in turn.
     pub(super) fn turn_frames(&mut self, now: Instant) -> bool {
         let mut sent = self.turn_control();
+        self.count_fast();
         for _ in 0..SHARE {
             if self.outgoing.from < self.outgoing.to {
                 if !self.send_chunk(now) {
@@ -68,7 +72,7 @@ impl<T: Transport> Relay<T> {
                 sent = true;
                 continue;
             }
-            match self.read_chunk() {
+            match self.read_next(now) {
                 Some(true) => sent = true,
                 Some(false) => {}
                 None => break,
@@ -118,7 +122,7 @@ impl<T: Transport> Relay<T> {
     }
 
     /// Reads from the next client. `None`: nobody's turn, or no room on the link.
-    fn read_chunk(&mut self) -> Option<bool> {
+    fn read_next(&mut self, now: Instant) -> Option<bool> {
         let preferred = self.preferred_path();
         let mux = self.mux.as_mut()?;
         let max_frame = mux.agreed()?.limits.max_frame as usize;
@@ -129,33 +133,69 @@ impl<T: Transport> Relay<T> {
             self.counters.link_busy += 1;
             return None;
         }
-        let payload = match path {
-            Path::Control => max_frame,
-            Path::Fast => self.transport.longest_fast(),
-        };
         let id = self.connections.next_sender()?;
-        let want = mux.room(id).min(frames.saturating_mul(payload - HEADER)).min(CHUNK);
-        if want == 0 {
+        let room = mux.room(id);
+        if room == 0 {
             // More credit brings it back.
             return Some(false);
         }
-        match self.connections.read(id, &mut self.outgoing.chunk[..want]) {
-            Taken::Bytes(bytes) => {
-                self.counters.bytes.local_in += bytes as u64;
+        let taken = match path {
+            Path::Control => {
                 let out = &mut self.outgoing;
-                (out.stream, out.from, out.to, out.path) = (id, 0, bytes, path);
-                (out.payload, out.header) = (payload - HEADER, None);
-                Some(true)
+                out.payload = max_frame - HEADER;
+                let want = room.min(frames.saturating_mul(out.payload)).min(CHUNK);
+                let taken = self.connections.read(id, |socket| local::read(socket, &mut out.chunk[..want]));
+                if let Taken::Bytes(bytes) = taken {
+                    (out.stream, out.from, out.to, out.header) = (id, 0, bytes, None);
+                }
+                taken
             }
+            Path::Fast => self.send_fast(id, room, now),
+        };
+        if let Taken::Bytes(bytes) = taken {
+            self.counters.bytes.local_in += bytes as u64;
+        }
+        match taken {
+            Taken::Bytes(_) => Some(true),
             Taken::Nothing => Some(false),
-            Taken::End => {
-                self.local_end(id, false);
+            Taken::End | Taken::Gone => {
+                self.local_end(id, taken == Taken::Gone);
                 Some(true)
             }
-            Taken::Gone => {
-                self.local_end(id, true);
-                Some(true)
-            }
+        }
+    }
+
+    /// Moves bytes of a client straight into a message of the fast path.
+    fn send_fast(&mut self, id: u32, room: usize, now: Instant) -> Taken {
+        let Some(mux) = &mut self.mux else { return Taken::Nothing };
+        let Some(header) = mux.header(id) else { return Taken::Nothing };
+        let most = room.min(self.transport.longest_fast() - HEADER);
+        let mut taken = Taken::Nothing;
+        let connections = &mut self.connections;
+        let mut fill = |space: &mut dyn Space| {
+            taken = connections.read(id, |socket| space.read_from(socket, most));
+            if let Taken::Bytes(bytes) = taken { bytes } else { 0 }
+        };
+        if self.transport.send_fast(&header, &mut fill).is_err() {
+            self.counters.link_busy += 1;
+            self.connections.wants_to_send(id);
+        } else if let Taken::Bytes(bytes) = taken {
+            mux.sent(id, bytes, Path::Fast, now);
+            self.counters.credit_stalls += u64::from(mux.room(id) == 0);
+            self.outgoing.fast = bytes;
+            self.count_fast();
+        }
+        taken
+    }
+
+    /// Counts the last message of the fast path when it has left.
+    fn count_fast(&mut self) {
+        if self.outgoing.fast > 0 && !self.transport.holds_fast() {
+            let bytes = std::mem::take(&mut self.outgoing.fast) as u64;
+            self.counters.frames_out += 1;
+            self.counters.bytes.link_out += bytes;
+            self.counters.fast_frames_out += 1;
+            self.counters.fast_bytes_out += bytes;
         }
     }
 
@@ -182,21 +222,17 @@ impl<T: Transport> Relay<T> {
         let mut sent = false;
         while out.from < out.to {
             let part = (out.to - out.from).min(out.payload);
-            let made = out.header.take().or_else(|| mux.sent(out.stream, part, out.path, now));
+            let made = out.header.take().or_else(|| mux.sent(out.stream, part, Path::Control, now));
             let Some(header) = made else {
                 // The stream is no more.
                 out.from = out.to;
                 return true;
             };
-            match self.transport.send(lane(out.path), &header, &out.chunk[out.from..out.from + part]) {
+            match self.transport.send(Lane::Data, &header, &out.chunk[out.from..out.from + part]) {
                 Ok(()) => {
                     out.from += part;
                     self.counters.frames_out += 1;
                     self.counters.bytes.link_out += part as u64;
-                    if out.path == Path::Fast {
-                        self.counters.fast_frames_out += 1;
-                        self.counters.fast_bytes_out += part as u64;
-                    }
                     sent = true;
                 }
                 Err(refused) => {
