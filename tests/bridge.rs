@@ -3,7 +3,9 @@
 
 mod support;
 
-use doca::rdma::{Accepted, CmId, Config, Connection, ConnectionState, Rdma, ReceiveTask, SendTask};
+use doca::rdma::{
+    Accepted, CmId, Config, Connection, ConnectionState, Rdma, ReceiveTask, SendTask, TransportType,
+};
 use doca::{Code, Memory, PrivateMemory, ProgressEngine, Refusal};
 use std::ffi::{CStr, CString, c_char, c_int, c_void};
 use std::time::{Duration, Instant};
@@ -241,6 +243,15 @@ fn what_doca_refuses_is_consumed_and_what_it_was_not_asked_comes_back() {
     let connecting = other.connect_addr(address(peers.port)).unwrap();
     let failed = peers.server.bridge(peers.listener.request(&engine)).unwrap_err();
     assert_eq!((failed.error.code(), failed.value.is_none()), (Some(Code::FULL), true));
+    assert!(connecting.wait_for(LIMIT).is_err(), "the client is told");
+
+    // Nor does RDMA CM connect over DC.
+    let mut dynamic = configure();
+    dynamic.set_transport_type(TransportType::DC).unwrap();
+    let dynamic = dynamic.start(&engine).unwrap().running_within(LIMIT).unwrap();
+    let connecting = other.connect_addr(address(peers.port)).unwrap();
+    let failed = dynamic.bridge(peers.listener.request(&engine)).unwrap_err();
+    assert_eq!((failed.error.code(), failed.value.is_none()), (Some(Code::NOT_SUPPORTED), true));
     assert!(connecting.wait_for(LIMIT).is_err(), "the client is told");
 
     let connecting = other.connect_addr(address(peers.port)).unwrap();

@@ -2,9 +2,7 @@
 
 mod support;
 
-use doca::rdma::{
-    Address, ConnectionEvent, ConnectionState, Decision, Rdma, ReceiveTask, SendTask, TransportType,
-};
+use doca::rdma::{Address, ConnectionEvent, ConnectionState, Decision, Rdma};
 use doca::{Descriptor, Kind, ProgressEngine, Refusal};
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -220,26 +218,6 @@ fn addresses_are_read_and_shown() {
         assert_eq!(Address::parse_ip(bad, 1).unwrap_err().refusal(), Some(Refusal::Malformed), "{bad}");
         assert_eq!(Address::parse_gid(bad, 1).unwrap_err().refusal(), Some(Refusal::Malformed), "{bad}");
     }
-}
-
-#[test]
-fn dynamic_connections_need_one_descriptor() {
-    let engine = ProgressEngine::new().unwrap();
-    let memory = doca::Memory::zeroed(4096).unwrap().private(&device()).unwrap();
-    let start = |mut config: doca::rdma::Config| {
-        config.set_transport_type(TransportType::DC).unwrap();
-        let keys = (config.enable::<SendTask>(1).unwrap(), config.enable::<ReceiveTask>(1).unwrap());
-        (config.start(&engine).unwrap().running().unwrap(), keys)
-    };
-    let (initiator, (sends, _)) = start(Rdma::configure(&device()).unwrap());
-    let (target, (_, receives)) = start(Rdma::configure(&device()).unwrap());
-    let (_waiting, descriptor) = target.export().unwrap();
-    let (exported, _) = initiator.export().unwrap();
-    let connection = exported.connect(&descriptor).unwrap();
-    let mut receive = target.queue(receives).unwrap().submit(memory.take(8).unwrap()).unwrap();
-    let mut send = initiator.queue(sends).unwrap().submit(&connection, memory.take(4).unwrap()).unwrap();
-    send.wait_for(LIMIT).unwrap();
-    assert_eq!(receive.wait_for(LIMIT).unwrap().buffer.len(), 4);
 }
 
 #[test]

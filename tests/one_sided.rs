@@ -4,20 +4,16 @@
 mod support;
 
 use doca::event::{Condition, Publisher, Subscriber};
-use doca::rdma::{EventAddTask, EventSetTask, FetchAddTask, Opcode, ReadTask, SendTask, Task, TransportType};
-use doca::{
-    Access, Buffer, Code, Device, Error, Failed, Memory, ProgressEngine, Refusal, RemoteEvent, RemoteMemory,
-    SyncEvent,
-};
+use doca::rdma::{Opcode, TransportType};
+use doca::{Access, Buffer, Code, Device, Failed, Memory, Refusal, RemoteEvent, RemoteMemory, SyncEvent};
 use std::time::Duration;
 use support::peers::{Peers, configure};
 use support::{LIMIT, device, other_device};
 
 const ALL: Access = Access::ANY_RDMA;
 
-#[test]
-fn immediates_arrive_as_they_were_sent() {
-    let peers = Peers::new(Access::empty());
+fn immediates_arrive_as_they_were_sent(over: TransportType) {
+    let peers = Peers::over(over, Access::empty());
     let mut receive = peers.receives.submit(peers.local.take(16).unwrap()).unwrap();
     let mut send = peers.imms.submit(&peers.connection, peers.with(b"hello"), 0x0102_0304).unwrap();
     assert_eq!(&send.wait_for(LIMIT).unwrap()[..], b"hello");
@@ -31,9 +27,8 @@ fn immediates_arrive_as_they_were_sent() {
     assert_eq!((received.message_len(), received.immediate()), (0, Some(u32::MAX)));
 }
 
-#[test]
-fn reads_bring_what_is_there() {
-    let peers = Peers::new(Access::RDMA_READ);
+fn reads_bring_what_is_there(over: TransportType) {
+    let peers = Peers::over(over, Access::RDMA_READ);
     let (memory, remote) = peers.window(Access::RDMA_READ);
     memory.write(100, b"0123456789").unwrap();
 
@@ -60,9 +55,8 @@ fn reads_bring_what_is_there() {
     assert_eq!(&bytes[..10], b"0123456789");
 }
 
-#[test]
-fn writes_land_where_they_aim() {
-    let peers = Peers::new(Access::RDMA_WRITE);
+fn writes_land_where_they_aim(over: TransportType) {
+    let peers = Peers::over(over, Access::RDMA_WRITE);
     let (memory, remote) = peers.window(Access::RDMA_WRITE);
     let range = remote.range(1000, 100).unwrap();
     let mut chain = peers.chain(&[3, 2]);
@@ -83,9 +77,8 @@ fn writes_land_where_they_aim() {
     peers.writes.submit(&peers.connection, (), &range).unwrap().wait_for(LIMIT).unwrap();
 }
 
-#[test]
-fn a_write_with_an_immediate_tells_the_peer() {
-    let peers = Peers::new(Access::RDMA_WRITE);
+fn a_write_with_an_immediate_tells_the_peer(over: TransportType) {
+    let peers = Peers::over(over, Access::RDMA_WRITE);
     let (memory, remote) = peers.window(Access::RDMA_WRITE);
     let mut receive = peers.receives.submit(peers.with(b"untouched")).unwrap();
     let source = peers.with(b"news");
@@ -100,9 +93,8 @@ fn a_write_with_an_immediate_tells_the_peer() {
 }
 
 /// No memory is named, so none must be permitted.
-#[test]
-fn a_write_of_nothing_tells_the_peer_its_immediate() {
-    let peers = Peers::new(Access::empty());
+fn a_write_of_nothing_tells_the_peer_its_immediate(over: TransportType) {
+    let peers = Peers::over(over, Access::empty());
     for immediate in [7, u32::MAX] {
         let mut receive = peers.receives.submit(()).unwrap();
         peers.write_imms.notify(&peers.connection, immediate).unwrap().wait_for(LIMIT).unwrap();
@@ -112,9 +104,8 @@ fn a_write_of_nothing_tells_the_peer_its_immediate() {
     }
 }
 
-#[test]
-fn atomics_give_the_value_before() {
-    let peers = Peers::new(Access::RDMA_ATOMIC);
+fn atomics_give_the_value_before(over: TransportType) {
+    let peers = Peers::over(over, Access::RDMA_ATOMIC);
     let (memory, remote) = peers.window(Access::RDMA_ATOMIC);
     let cell = remote.cell(64).unwrap();
     memory.cell(64).unwrap().store(7);
@@ -136,9 +127,8 @@ fn atomics_give_the_value_before() {
     assert_eq!(task.wait_for(LIMIT).unwrap().value, 42);
 }
 
-#[test]
-fn events_signal_a_peer() {
-    let peers = Peers::new(ALL);
+fn events_signal_a_peer(over: TransportType) {
+    let peers = Peers::over(over, ALL);
     let (event, remote) = peers.event();
     let source = peers.with(&5u64.to_ne_bytes());
     let source = peers.sets.submit(&peers.connection, &remote, source).unwrap().wait_for(LIMIT).unwrap();
@@ -175,12 +165,6 @@ fn an_event_is_exported_only_to_its_publisher() {
     }
 }
 
-/// Runs one test of this file again in a process of its own.
-fn again(test: &str, variables: &[(&str, &str)]) -> std::process::Output {
-    let mut command = std::process::Command::new(std::env::current_exe().unwrap());
-    command.args(["--exact", test, "--nocapture"]).envs(variables.iter().copied()).output().unwrap()
-}
-
 /// The other side of PCI is another process, since a process is on one side.
 #[test]
 fn an_event_crosses_pci() {
@@ -199,7 +183,8 @@ fn an_event_crosses_pci() {
     event.set(3).unwrap();
     let bytes = event.export_pci(&device).unwrap();
     let text: Vec<String> = bytes.as_bytes().iter().map(u8::to_string).collect();
-    let output = again("an_event_crosses_pci", &[("DOCA_SIM_SIDE", "dpu"), (DESCRIPTOR, &text.join(","))]);
+    let output =
+        support::again("an_event_crosses_pci", &[("DOCA_SIM_SIDE", "dpu"), (DESCRIPTOR, &text.join(","))]);
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     assert_eq!(event.wait_for(Condition::Greater(3), LIMIT).unwrap(), 7);
 }
@@ -231,9 +216,8 @@ fn refused<P>(result: Result<P, Failed<Buffer>>, len: usize) -> Option<Refusal> 
     error.refusal()
 }
 
-#[test]
-fn what_cannot_work_is_refused_before_doca_is_asked() {
-    let peers = Peers::new(ALL);
+fn what_cannot_work_is_refused_before_doca_is_asked(over: TransportType) {
+    let peers = Peers::over(over, ALL);
     let (_memory, remote) = peers.window(ALL);
     let (_event, event) = peers.event();
     let (range, cell) = (remote.range(0, 16).unwrap(), remote.cell(0).unwrap());
@@ -287,187 +271,17 @@ fn what_cannot_work_is_refused_before_doca_is_asked() {
     let pending: Vec<_> = (0..2).map(|_| peers.reads.submit(on, &range, take(16)).unwrap()).collect();
     assert_eq!(refused(peers.reads.submit(on, &range, take(16)), 16), Some(Refusal::Full));
     pending.into_iter().for_each(|mut read| drop(read.wait_for(LIMIT).unwrap()));
-    assert_eq!(refused(peers.reads.submit(&peers.back, &range, take(16)), 16), Some(Refusal::OtherContext));
+    if let Some(back) = &peers.back {
+        assert_eq!(refused(peers.reads.submit(back, &range, take(16)), 16), Some(Refusal::OtherContext));
+    }
     on.disconnect().unwrap();
     assert_eq!(refused(peers.reads.submit(on, &range, take(16)), 16), Some(Refusal::NotConnected));
     peers.asker.stop().wait_for(LIMIT).unwrap();
     assert_eq!(refused(peers.reads.submit(on, &range, take(16)), 16), Some(Refusal::Stale));
 }
 
-/// A device that may only read our memory sends from it. What would fill it is refused here, with the row of the matrix.
-#[test]
-fn read_only_memory_is_sent_from_and_never_filled() {
-    let peers = Peers::new(ALL);
-    let (memory, remote) = peers.window(ALL);
-    let (event, remote_event) = peers.event();
-    let (range, cell) = (remote.range(0, 8).unwrap(), remote.cell(0).unwrap());
-    let ours = Memory::zeroed(4096).unwrap().read_only(&peers.device).unwrap();
-    let on = &peers.connection;
-    let take = || {
-        let mut buffer = ours.take(8).unwrap();
-        buffer.copy_from_slice(&7u64.to_ne_bytes());
-        buffer
-    };
-    peers.writes.submit(on, take(), &range).unwrap().wait_for(LIMIT).unwrap();
-    assert_eq!(memory.cell(0).unwrap().load(), 7);
-    peers.sets.submit(on, &remote_event, take()).unwrap().wait_for(LIMIT).unwrap();
-    assert_eq!(event.get().unwrap(), 7);
-    let mut receive = peers.receives.submit(peers.local.take(8).unwrap()).unwrap();
-    peers.imms.submit(on, take(), 1).unwrap().wait_for(LIMIT).unwrap();
-    assert_eq!(receive.wait_for(LIMIT).unwrap().buffer[..], 7u64.to_ne_bytes());
-
-    for (task, failed) in [
-        ("receive", peers.receives.submit(take()).map(drop).unwrap_err()),
-        ("read", peers.reads.submit(on, &range, take()).map(drop).unwrap_err()),
-        ("atomic_cmp_swp", peers.swaps.submit(on, &cell, take(), 0, 1).map(drop).unwrap_err()),
-        ("atomic_fetch_add", peers.adds.submit(on, &cell, take(), 1).map(drop).unwrap_err()),
-        ("remote_net_sync_event_get", peers.gets.submit(on, &remote_event, take()).map(drop).unwrap_err()),
-        (
-            "remote_net_sync_event_notify_add",
-            peers.event_adds.submit(on, &remote_event, take(), 1).map(drop).unwrap_err(),
-        ),
-    ] {
-        assert_eq!((failed.error.refusal(), failed.value.len()), (Some(Refusal::Permissions), 8), "{task}");
-        let row = doca::access::requirement(task).unwrap().to_string();
-        assert!(failed.to_string().contains(&row), "{failed}");
-    }
-}
-
-/// What must be allowed twice, on memory and context, and how a task goes that needs it.
-type Attempt = fn(&Peers, &RemoteMemory) -> Result<(), Error>;
-
-fn ended<T, P>(mut pending: doca::rdma::Pending<T, P>) -> Result<(), Error>
-where
-    T: Task,
-    P: doca::buffer::Payload + std::fmt::Debug,
-{
-    match pending.wait_for(LIMIT) {
-        Ok(_) => Ok(()),
-        Err(failed) => {
-            assert!(failed.value.is_some(), "{}: the buffer is lost", failed.error);
-            Err(failed.error)
-        }
-    }
-}
-
-const ATTEMPTS: &[(Access, &str, Attempt)] = &[
-    (Access::RDMA_READ, "read", |peers, remote| {
-        ended(peers.reads.submit(&peers.connection, &remote.range(8, 8)?, peers.local.take(8)?)?)
-    }),
-    (Access::RDMA_WRITE, "write", |peers, remote| {
-        ended(peers.writes.submit(&peers.connection, peers.with(b"01234567"), &remote.range(8, 8)?)?)
-    }),
-    (Access::RDMA_WRITE, "write_imm", |peers, remote| {
-        let receive = peers.receives.submit(())?;
-        let write =
-            peers.write_imms.submit(&peers.connection, peers.with(b"01234567"), &remote.range(8, 8)?, 1)?;
-        ended(write)?;
-        ended(receive)
-    }),
-    (Access::RDMA_ATOMIC, "atomic_cmp_swp", |peers, remote| {
-        ended(peers.swaps.submit(&peers.connection, &remote.cell(8)?, peers.local.take(8)?, 0, 1)?)
-    }),
-    (Access::RDMA_ATOMIC, "atomic_fetch_add", |peers, remote| {
-        ended(peers.adds.submit(&peers.connection, &remote.cell(8)?, peers.local.take(8)?, 1)?)
-    }),
-];
-
-/// All subsets of the flags.
-fn masks(of: Access) -> impl Iterator<Item = Access> {
-    let flags: Vec<Access> = of.iter().collect();
-    (0..1u32 << flags.len()).map(move |mask| {
-        flags.iter().enumerate().filter(|(index, _)| mask >> index & 1 == 1).map(|(_, &flag)| flag).collect()
-    })
-}
-
-/// Each task under all masks of memory and context: it succeeds exactly where the matrix says so, with the samples'
-/// narrow flags and with the guidance's wide ones; else the error has `code` and names the row, and the memory stays
-/// as it was.
-fn try_all_permissions(code: Code) {
-    let (mut passed, mut failed) = (0, 0);
-    for &(needed, task, attempt) in ATTEMPTS {
-        for context in masks(ALL | Access::LOCAL_READ_WRITE) {
-            let reconnect = || Peers::new(context);
-            let mut peers = reconnect();
-            for memory in masks(ALL).filter(|memory| !memory.is_empty()) {
-                let (window, remote) = peers.window(memory);
-                let result = attempt(&peers, &remote);
-                let cell = format!("{task} with memory {memory} and context {context}");
-                if (memory & context).contains(needed) {
-                    result.unwrap_or_else(|error| panic!("{cell}: {error}"));
-                    passed += 1;
-                    continue;
-                }
-                let error = result.expect_err(&cell);
-                assert_eq!(error.code(), Some(code), "{cell}: {error}");
-                let row = doca::access::requirement(task).unwrap().to_string();
-                assert!(error.to_string().contains(&row), "{cell}: {error}");
-                let causes = ["the peer's memory lacks", "the peer's context lacks"]
-                    .map(|text| error.next_check().find(text).unwrap_or_else(|| panic!("{cell}: {error}")));
-                assert!(causes[0] < causes[1], "in the order of the matrix: {error}");
-                let mut bytes = [0xff; 16];
-                window.read(0, &mut bytes).unwrap();
-                assert_eq!(bytes, [0; 16], "{cell}");
-                failed += 1;
-                peers = reconnect();
-            }
-        }
-    }
-    assert_eq!((passed, failed), (5 * 4 * 8, 5 * 7 * 16 - 5 * 4 * 8));
-}
-
-/// The same for events, whose only flags are those of the context.
-fn try_event_permissions(code: Code) {
-    type OnEvent = fn(&Peers, &RemoteEvent) -> Result<(), Error>;
-    let attempts: [(Access, OnEvent); 3] = [
-        (Access::RDMA_READ, |peers, event| {
-            ended(peers.gets.submit(&peers.connection, event, peers.local.take(8)?)?)
-        }),
-        (Access::RDMA_WRITE, |peers, event| {
-            ended(peers.sets.submit(&peers.connection, event, peers.with(&[1; 8]))?)
-        }),
-        (Access::RDMA_ATOMIC, |peers, event| {
-            ended(peers.event_adds.submit(&peers.connection, event, peers.local.take(8)?, 1)?)
-        }),
-    ];
-    for (needed, attempt) in attempts {
-        for context in masks(ALL) {
-            let peers = Peers::new(context);
-            let (event, remote) = peers.event();
-            let result = attempt(&peers, &remote);
-            if context.contains(needed) {
-                result.unwrap_or_else(|error| panic!("{needed} with {context}: {error}"));
-            } else {
-                let error = result.expect_err("not permitted");
-                assert_eq!((error.code(), event.get().unwrap()), (Some(code), 0), "{context}: {error}");
-            }
-        }
-    }
-}
-
-const PROFILE: &str = "DOCA_SIM_PROFILE";
-const LIKE_ANY_FAILURE: &str = "refused-io-failed";
-
-#[test]
-fn permissions_are_needed_on_memory_and_context() {
-    let like_any = std::env::var(PROFILE).is_ok_and(|profile| profile == LIKE_ANY_FAILURE);
-    let code = if like_any { Code::IO_FAILED } else { Code::NOT_PERMITTED };
-    try_all_permissions(code);
-    try_event_permissions(code);
-}
-
-/// Where refusals look like any failed transfer. The simulator reads its profile when it is loaded, so this runs
-/// in a process of its own.
-#[test]
-fn permissions_where_refusals_are_io_errors() {
-    let output = again("permissions_are_needed_on_memory_and_context", &[(PROFILE, LIKE_ANY_FAILURE)]);
-    let text = String::from_utf8_lossy(&output.stdout);
-    assert!(output.status.success() && text.contains("1 passed"), "{text}");
-}
-
-#[test]
-fn memory_that_is_gone_is_refused_by_the_peer() {
-    let peers = Peers::new(ALL);
+fn memory_that_is_gone_is_refused_by_the_peer(over: TransportType) {
+    let peers = Peers::over(over, ALL);
     let (memory, remote) = peers.window(ALL);
     let range = remote.range(0, 8).unwrap();
     drop((memory, remote));
@@ -477,9 +291,8 @@ fn memory_that_is_gone_is_refused_by_the_peer() {
     assert_eq!(failed.value.map(|buffer| buffer.capacity()), Some(8));
 }
 
-#[test]
-fn a_deadline_passes_and_the_task_goes_on() {
-    let peers = Peers::new(Access::RDMA_WRITE);
+fn a_deadline_passes_and_the_task_goes_on(over: TransportType) {
+    let peers = Peers::over(over, Access::RDMA_WRITE);
     let (memory, remote) = peers.window(Access::RDMA_WRITE);
     // No receive is posted yet: the task is tried again and again.
     let range = remote.range(0, 4).unwrap();
@@ -497,9 +310,8 @@ fn a_deadline_passes_and_the_task_goes_on() {
     assert_eq!(&bytes, b"late");
 }
 
-#[test]
-fn a_dropped_task_lets_go_of_what_it_named() {
-    let peers = Peers::new(Access::RDMA_READ);
+fn a_dropped_task_lets_go_of_what_it_named(over: TransportType) {
+    let peers = Peers::over(over, Access::RDMA_READ);
     let (_memory, remote) = peers.window(Access::RDMA_READ);
     let mut range = remote.range(0, 8).unwrap();
     for done_before in [false, true] {
@@ -513,74 +325,6 @@ fn a_dropped_task_lets_go_of_what_it_named() {
 }
 
 #[test]
-fn declared_use_gives_the_flags_and_wider_ones_are_logged() {
-    let device = device();
-    let engine = ProgressEngine::new().unwrap();
-    let mut config = configure(&device);
-    config.allow::<ReadTask>().unwrap();
-    config.allow::<EventAddTask>().unwrap();
-    assert_eq!(config.permissions().unwrap(), Access::RDMA_READ | Access::RDMA_ATOMIC);
-    support::log::warnings();
-    let (rdma, _connection) = support::alone(config.start(&engine).unwrap());
-    let config = rdma.stop().wait_for(LIMIT).unwrap();
-    assert_eq!(support::log::warnings(), [""; 0]);
-    let mut config = config;
-    config.set_permissions(Access::RDMA_READ | Access::RDMA_WRITE | Access::RDMA_ATOMIC).unwrap();
-    let _starting = config.start(&engine).unwrap();
-    let warnings = support::log::warnings();
-    assert!(
-        warnings.iter().any(|text| text.contains("RDMA_WRITE") && !text.contains("READ")),
-        "{warnings:?}"
-    );
-}
-
-#[test]
-fn memory_has_the_flags_of_its_declared_use_and_wider_ones_are_logged() {
-    let device = device();
-    let declared = || Memory::zeroed(8192).unwrap().allow(ReadTask::requirement());
-    let shared = |memory: Memory, access| memory.shared(&device, access).unwrap();
-    support::log::warnings();
-    let narrow = shared(declared(), Access::empty());
-    assert_eq!(narrow.access(), Access::LOCAL_READ_WRITE | Access::RDMA_READ);
-    let two = shared(
-        declared().allow(EventAddTask::requirement()).allow(FetchAddTask::requirement()),
-        ALL - Access::RDMA_WRITE,
-    );
-    assert_eq!(two.access() & ALL, Access::RDMA_READ | Access::RDMA_ATOMIC);
-    // Without a declaration nothing is too wide, and what is for PCI no row of the matrix judges.
-    shared(Memory::zeroed(64).unwrap(), ALL);
-    shared(declared(), Access::PCI_READ_WRITE);
-    assert_eq!(support::log::warnings(), [""; 0]);
-
-    let wide = shared(declared(), ALL);
-    let warnings = support::log::warnings();
-    let [line] = &warnings[..] else { panic!("once for each memory: {warnings:?}") };
-    assert!(line.contains("RDMA_WRITE | RDMA_ATOMIC") && !line.contains("READ"), "{line}");
-    assert!(line.contains("the 8192 bytes at 0x"), "{line}");
-    // It is told when the memory is registered, and not again.
-    wide.export().unwrap();
-    assert_eq!(support::log::warnings(), [""; 0]);
-    // Messages need no flag of the peer's memory, and events have memory of their own.
-    for task in [SendTask::requirement(), EventSetTask::requirement()] {
-        let failed = Memory::zeroed(64).unwrap().allow(task).shared(&device, Access::empty()).unwrap_err();
-        assert_eq!(failed.error.refusal(), Some(Refusal::Permissions));
-        shared(failed.value, Access::RDMA_READ);
-        assert_eq!(support::log::warnings().len(), 1, "the declaration comes back with the memory");
-    }
-}
-
-#[test]
-fn dynamic_connections_are_said_to_be_alpha_once() {
-    support::log::warnings();
-    for warned in [true, false] {
-        let mut config = configure(&device());
-        config.set_transport_type(TransportType::DC).unwrap();
-        let said = support::log::warnings().iter().any(|text| text.contains("DC is alpha"));
-        assert_eq!(said, warned);
-    }
-}
-
-#[test]
 fn durations_that_do_not_fit_are_refused() {
     let mut config = configure(&device());
     let mut set = |time| config.set_connection_request_timeout(time).map_err(|error| error.refusal());
@@ -588,4 +332,18 @@ fn durations_that_do_not_fit_are_refused() {
     assert_eq!(set(Duration::from_secs(66)), Err(Some(Refusal::TooLong)));
     assert_eq!(set(Duration::from_millis(65_535)), Ok(()));
     assert_eq!(config.connection_request_timeout().unwrap(), Duration::from_millis(65_535));
+}
+
+support::over_each_transport! {
+    immediates_arrive_as_they_were_sent;
+    reads_bring_what_is_there;
+    writes_land_where_they_aim;
+    a_write_with_an_immediate_tells_the_peer;
+    a_write_of_nothing_tells_the_peer_its_immediate;
+    atomics_give_the_value_before;
+    events_signal_a_peer;
+    what_cannot_work_is_refused_before_doca_is_asked;
+    memory_that_is_gone_is_refused_by_the_peer;
+    a_deadline_passes_and_the_task_goes_on;
+    a_dropped_task_lets_go_of_what_it_named;
 }

@@ -48,6 +48,31 @@ pub fn free_port() -> u16 {
     base + NEXT.fetch_add(1, Ordering::Relaxed) % 1000
 }
 
+/// Runs one test of a file again in a process of its own.
+pub fn again(test: &str, variables: &[(&str, &str)]) -> std::process::Output {
+    let mut command = std::process::Command::new(std::env::current_exe().unwrap());
+    command.args(["--exact", test, "--nocapture"]).envs(variables.iter().copied()).output().unwrap()
+}
+
+/// Tests of both transports, in modules of their names: each is a function that is told which.
+#[allow(unused_macros, reason = "each test file uses a part")]
+macro_rules! over_each_transport {
+    ($($test:ident;)*) => {
+        $crate::support::over_each_transport! { rc, RC: $($test;)* }
+        $crate::support::over_each_transport! { dc, DC: $($test;)* }
+    };
+    ($module:ident, $transport:ident: $($test:ident;)*) => {
+        mod $module {
+            $(#[test]
+            fn $test() {
+                super::$test(doca::rdma::TransportType::$transport);
+            })*
+        }
+    };
+}
+#[allow(unused_imports, reason = "each test file uses a part")]
+pub(crate) use over_each_transport;
+
 /// Progresses until `done`.
 ///
 /// # Panics

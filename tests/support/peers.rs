@@ -3,8 +3,8 @@
 use super::device;
 use doca::event::{Publisher, Subscriber};
 use doca::rdma::{
-    CompareSwapTask, Config, Connection, EventAddTask, EventGetTask, EventSetTask, FetchAddTask, Queue, Rdma,
-    ReadTask, ReceiveTask, SendImmTask, WriteImmTask, WriteTask,
+    CompareSwapTask, Config, Connection, EventAddTask, EventGetTask, EventSetTask, Exported, FetchAddTask,
+    Queue, Rdma, ReadTask, ReceiveTask, SendImmTask, TransportType, WriteImmTask, WriteTask,
 };
 use doca::{
     Access, Buffer, Chain, Device, Memory, PrivateMemory, ProgressEngine, RemoteEvent, RemoteMemory,
@@ -26,7 +26,9 @@ pub struct Peers {
     pub sets: Queue<EventSetTask>,
     pub event_adds: Queue<EventAddTask>,
     pub receives: Queue<ReceiveTask>,
-    pub back: Connection,
+    /// The other end, unless the asker alone connects.
+    pub back: Option<Connection>,
+    _exported: Option<Exported>,
     pub asker: Rdma,
     pub asked: Rdma,
     pub engine: ProgressEngine,
@@ -41,10 +43,18 @@ pub fn configure(device: &Device) -> Config {
 impl Peers {
     /// The asked context permits this.
     pub fn new(permitted: Access) -> Self {
+        Self::over(TransportType::RC, permitted)
+    }
+
+    /// The same over this transport.
+    pub fn over(transport: TransportType, permitted: Access) -> Self {
         let device = device();
         let engine = ProgressEngine::new().unwrap();
         let local = Memory::zeroed(4096).unwrap().private(&device).unwrap();
         let (mut asker, mut asked) = (configure(&device), configure(&device));
+        for config in [&mut asker, &mut asked] {
+            config.set_transport_type(transport).unwrap();
+        }
         asker.set_max_send_buf_list_len(4).unwrap();
         // A busy machine is no reason to give up.
         asker.set_rnr_retry_count(7).unwrap();
@@ -60,11 +70,16 @@ impl Peers {
         let (ours, descriptor) = asker.export().unwrap();
         let (theirs, their_descriptor) = asked.export().unwrap();
         let connection = ours.connect(their_descriptor).unwrap();
-        let back = theirs.connect(descriptor).unwrap();
+        // With DC the asked one only exports.
+        let (back, exported) = match transport {
+            TransportType::DC => (None, Some(theirs)),
+            _ => (Some(theirs.connect(descriptor).unwrap()), None),
+        };
         let (asker, asked) = (asker.running().unwrap(), asked.running().unwrap());
         Peers {
             connection,
             back,
+            _exported: exported,
             imms: asker.queue(imms).unwrap(),
             reads: asker.queue(reads).unwrap(),
             writes: asker.queue(writes).unwrap(),

@@ -53,6 +53,7 @@ const TESTS: &[Test] = &[
         "stopped::every_kind_completes_in_memory_of_the_heap",
         stopped::every_kind_completes_in_memory_of_the_heap,
     ),
+    Test::new("stopped::every_kind_completes_over_dc", stopped::every_kind_completes_over_dc),
     Test::new("input::damaged_descriptors", input::damaged_descriptors),
     Test::new("input::topology_files", input::topology_files),
     Test::new(

@@ -5,7 +5,7 @@ use doca::event::{Publisher, Subscriber};
 use doca::memory::Heap;
 use doca::rdma::{
     CompareSwapTask, EventAddTask, EventGetTask, EventSetTask, FetchAddTask, Rdma, ReadTask, ReceiveTask,
-    WriteImmTask, WriteTask,
+    TransportType, WriteImmTask, WriteTask,
 };
 use doca::{Access, Device, Memory, ProgressEngine, RemoteEvent, RemoteMemory, SyncEvent};
 use std::time::Instant;
@@ -27,13 +27,19 @@ pub fn target(parent: &mut Parent, args: &[String]) {
     let event = SyncEvent::new(Publisher::RemoteNet, Subscriber::Cpu(&device)).unwrap();
     let mut config = Rdma::configure(&device).unwrap();
     config.set_permissions(Access::ANY_RDMA).unwrap();
+    config.set_transport_type(transport(&args[1])).unwrap();
     let receives = config.enable::<ReceiveTask>(1).unwrap();
     let starting = config.start(&engine).unwrap();
     let (exported, descriptor) = starting.export().unwrap();
     for blob in [&descriptor, &shared.export().unwrap(), &event.export_net().unwrap()] {
         parent.say(&to_hex(blob.as_bytes()));
     }
-    let _connection = exported.connect(from_hex(&parent.hear())).unwrap();
+    let descriptor = from_hex(&parent.hear());
+    // With DC the initiator alone connects.
+    let _ends = match args[1].as_str() {
+        "DC" => (Some(exported), None),
+        _ => (None, Some(exported.connect(descriptor).unwrap())),
+    };
     let rdma = starting.running_within(LIMIT).unwrap();
     let mut receive = rdma.queue(receives).unwrap().submit(()).unwrap();
     parent.say("stop me");
@@ -46,6 +52,10 @@ pub fn target(parent: &mut Parent, args: &[String]) {
     assert_eq!(receive.wait_for(LIMIT).unwrap().immediate(), Some(IMMEDIATE));
     assert_eq!((shared.cell(256).unwrap().load(), event.get().unwrap()), (12, 107));
     rdma.stop().wait_for(LIMIT).unwrap();
+}
+
+fn transport(name: &str) -> TransportType {
+    if name == "DC" { TransportType::DC } else { TransportType::RC }
 }
 
 /// Stops a process, and waits until it is.
@@ -63,11 +73,12 @@ fn stop(pid: u32) {
     }
 }
 
-fn every_kind_completes(memory: &str) {
+fn every_kind_completes(memory: &str, over: &str) {
     let device = Device::open("mlx5_0").unwrap();
     let engine = ProgressEngine::new().unwrap();
     let local = Memory::zeroed(LEN).unwrap().private(&device).unwrap();
     let mut config = Rdma::configure(&device).unwrap();
+    config.set_transport_type(transport(over)).unwrap();
     let (reads, writes) = (config.enable::<ReadTask>(1).unwrap(), config.enable::<WriteTask>(1).unwrap());
     let write_imms = config.enable::<WriteImmTask>(1).unwrap();
     let (swaps, adds) =
@@ -77,7 +88,7 @@ fn every_kind_completes(memory: &str) {
     let starting = config.start(&engine).unwrap();
     let (exported, descriptor) = starting.export().unwrap();
 
-    let mut peer = Peer::start("target", &[memory]);
+    let mut peer = Peer::start("target", &[memory, over]);
     let there = exported.connect(from_hex(&peer.hear())).unwrap();
     let remote = RemoteMemory::import(&device, from_hex(&peer.hear())).unwrap();
     let event = RemoteEvent::import(&device, from_hex(&peer.hear())).unwrap();
@@ -122,10 +133,17 @@ fn every_kind_completes(memory: &str) {
 
 /// Memory of these crates, which peers map.
 pub fn every_kind_completes_in_mapped_memory() {
-    every_kind_completes("mapped");
+    every_kind_completes("mapped", "RC");
 }
 
 /// Memory that peers reach through the kernel.
 pub fn every_kind_completes_in_memory_of_the_heap() {
-    every_kind_completes("heap");
+    every_kind_completes("heap", "RC");
+}
+
+/// Both, over dynamic connections.
+pub fn every_kind_completes_over_dc() {
+    for memory in ["mapped", "heap"] {
+        every_kind_completes(memory, "DC");
+    }
 }

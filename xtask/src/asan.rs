@@ -13,8 +13,17 @@ use std::path::PathBuf;
 use std::process::Command;
 
 /// Tests that run instrumented: those that end, drop, forget and misuse things.
-const TESTS: &[&str] =
-    &["sanitizer", "lifecycle", "prepared", "connections", "one_sided", "events", "bridge", "failures"];
+const TESTS: &[&str] = &[
+    "sanitizer",
+    "lifecycle",
+    "prepared",
+    "connections",
+    "one_sided",
+    "permissions",
+    "events",
+    "bridge",
+    "failures",
+];
 
 /// C programs that run beside an instrumented engine, by how their names begin: those of libdoca_sta, which has a thread
 /// of its own, and of libdoca_comch, whose peers write into each other's rings.

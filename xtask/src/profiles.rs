@@ -22,6 +22,8 @@ const SETS: &[(&str, &[Tests])] = &[
         &[
             ("basics", &[]),
             ("one_sided", &[]),
+            ("permissions", &[]),
+            ("dynamic", &[]),
             ("prepared", &[]),
             ("connections", &[]),
             ("bridge", &[]),
