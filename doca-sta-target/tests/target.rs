@@ -3,14 +3,15 @@
 
 mod support;
 
+use doca_sim_initiator::controller::read_write;
 use doca_sim_initiator::load::{self, Load, Mix};
-use doca_sim_initiator::{Controller, Host, Target as Way, wire};
+use doca_sim_initiator::{Controller, Data, Host, Target as Way, wire};
 use doca_sta::diagnosis::Precondition;
-use doca_sta::event::Event;
+use doca_sta::event::{Event, Origin};
 use nvme_wire::{IoOpcode, Status};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
-use support::{Ask, BLOCKS, LIMIT, Serving, alone, connected, disk, host, start, verify, way};
+use support::{Ask, BLOCKS, LIMIT, Serving, alone, alone_with, connected, disk, host, start, verify, way};
 
 #[test]
 fn capsules_get_the_status_of_the_specification() {
@@ -89,6 +90,38 @@ fn a_disk_that_stalls_raises_an_event_and_goes_on() {
         assert!(matches!(event, Event::BackEndTimeout { back_end: Some(_) }), "{event:?}");
         serving.faults.stall(false);
         reader.join().unwrap();
+        serving.stop();
+    });
+}
+
+#[test]
+fn answers_and_failures_of_the_adapter_are_told() {
+    let faults = [("DOCA_SIM_FAULTS", "unit=2:recoverable")];
+    alone_with("answers_and_failures_of_the_adapter_are_told", &faults, "", || {
+        let serving = Serving::start();
+        let controller = connected();
+        let mut queue = controller.io_queue(1, 32).unwrap();
+        let told = || serving.events.recv_timeout(LIMIT).unwrap();
+        // The first command that the adapter takes: the disk fails it.
+        queue.read(1, BLOCKS, 512, &mut [0; 512]).unwrap_err();
+        let event = told();
+        let Event::ErrorResponse(response) = &event else { panic!("{event:?}") };
+        assert_eq!((response.origin, response.opcode), (Origin::Disk, IoOpcode::READ.0));
+        assert_eq!((response.nsid, response.lba), (1, BLOCKS));
+        assert!(event.to_string().ends_with("block 8192 of namespace 1: SCT 0 SC 0x80"), "{event}");
+        // One that the adapter refuses itself is not taken.
+        queue.status(read_write(IoOpcode::READ, 9, 0, 1), Data::In(512)).unwrap();
+        let event = told();
+        assert!(
+            matches!(&event, Event::ErrorResponse(response) if response.origin == Origin::Validation),
+            "{event:?}"
+        );
+        // The second: the unit that takes it fails.
+        queue.read(1, 0, 512, &mut [0; 512]).unwrap();
+        let event = told();
+        assert!(matches!(&event, Event::EuFailed { fatal: false, eu: Some(_) }), "{event:?}");
+        assert!(event.to_string().starts_with("execution unit comp"), "{event}");
+        drop((queue, controller));
         serving.stop();
     });
 }

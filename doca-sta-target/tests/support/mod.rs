@@ -29,6 +29,11 @@ pub fn alone(test: &str, topology: &str, body: fn()) {
 
 /// The same under a profile of the simulator.
 pub fn alone_under(test: &str, profile: &str, topology: &str, body: fn()) {
+    alone_with(test, &[("DOCA_SIM_PROFILE", profile)], topology, body);
+}
+
+/// The same with these variables, if they are not empty.
+pub fn alone_with(test: &str, variables: &[(&str, &str)], topology: &str, body: fn()) {
     if std::env::var_os(CHILD).is_some() {
         return body();
     }
@@ -36,9 +41,7 @@ pub fn alone_under(test: &str, profile: &str, topology: &str, body: fn()) {
     let mut command = Command::new(std::env::current_exe().unwrap());
     command.args([test, "--exact", "--nocapture"]);
     command.env(CHILD, "1").env("DOCA_SIM_QUIET", "1").env("DOCA_SIM_DIR", network.path().join("net"));
-    if !profile.is_empty() {
-        command.env("DOCA_SIM_PROFILE", profile);
-    }
+    command.envs(variables.iter().filter(|(_, value)| !value.is_empty()).copied());
     if !topology.is_empty() {
         let file = network.path().join("topology.json");
         std::fs::write(&file, topology).unwrap();
