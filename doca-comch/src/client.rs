@@ -3,9 +3,10 @@
 use crate::connection::Connection;
 use crate::control::{Control, ControlPath};
 use crate::event::Events;
-use crate::lifecycle::{self, Config, Context, Owner, Stopping};
+use crate::lifecycle::{self, Config, Context, Stopping};
 use crate::run::Run;
 use doca_common::context::{Member, State};
+use doca_common::owner::Owner;
 use doca_common::{Device, Result};
 use std::fmt;
 use std::rc::Rc;

@@ -4,10 +4,11 @@ use crate::caps;
 use crate::connection::Connection;
 use crate::fast::{Fast, FastPath, Flight, Run, Traits};
 use crate::immediate::Immediate;
-use crate::lifecycle::{self, Config, Context, Owner, Seed, Stopping, require_idle};
+use crate::lifecycle::{self, Config, Context, Seed, Stopping};
 use crate::pending::Pending;
 use doca_common::buffer::{Destination, Payload};
 use doca_common::context::{Member, State};
+use doca_common::owner::Owner;
 use doca_common::{Failed, Result, SharedBuffer, SharedMemory};
 use std::fmt;
 use std::rc::Rc;
@@ -109,7 +110,7 @@ impl Config<Consumer> {
     #[doc(alias = "doca_comch_consumer_set_imm_data_len")]
     pub fn set_imm_data_len(&mut self, bytes: u32) -> Result<()> {
         const CALL: &str = "doca_comch_consumer_set_imm_data_len";
-        require_idle(self.owner.life(), CALL)?;
+        self.owner.require_idle(CALL)?;
         caps::MAX_IMM_DATA_LEN.require_at_most(&self.owner.device().info(), CALL, bytes)?;
         self.owner.channel().set_imm_data_len(bytes)
     }

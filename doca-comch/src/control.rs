@@ -2,7 +2,7 @@
 
 use crate::caps;
 use crate::connection::ConnectionId;
-use crate::lifecycle::{Config, Context, Object, require_idle};
+use crate::lifecycle::{Config, Context, Object};
 use crate::raw::end::End;
 use crate::run::Run;
 use doca_common::caps::Capability;
@@ -162,7 +162,7 @@ impl Object for Control {
 
     fn begin(self: &Rc<Self>) -> Result<Rc<Run>> {
         const CALL: &str = "doca_ctx_start";
-        require_idle(&self.life, CALL)?;
+        self.life.require_idle(CALL)?;
         if !self.may_destroy() {
             let text = "producers and consumers of an earlier run are still there";
             return Err(Error::refused(CALL, Refusal::InUse).with(text));
@@ -171,6 +171,12 @@ impl Object for Control {
         *self.run.borrow_mut() = Some(run.clone());
         self.ended.set(None);
         Ok(run)
+    }
+}
+
+impl Member for Control {
+    fn life(&self) -> &Lifecycle {
+        &self.life
     }
 
     fn stop_asked(&self) {
@@ -182,12 +188,6 @@ impl Object for Control {
             "no server called {:?} took the client: there is none, it has no room, or it does not progress",
             self.name
         )
-    }
-}
-
-impl Member for Control {
-    fn life(&self) -> &Lifecycle {
-        &self.life
     }
 
     fn settle(&self) {
@@ -230,7 +230,7 @@ pub trait ControlPath: Context<Object = Control> {}
 
 impl<C: ControlPath> Config<C> {
     pub(crate) fn of(control: Rc<Control>) -> Self {
-        Config { owner: crate::lifecycle::Owner::new(control) }
+        Config { owner: doca_common::owner::Owner::new(control) }
     }
 
     /// The name that clients look for.
@@ -259,7 +259,7 @@ impl<C: ControlPath> Config<C> {
             End::Server(_) => calls[0],
             End::Client(_) => calls[1],
         };
-        require_idle(self.owner.life(), call)?;
+        self.owner.require_idle(call)?;
         if value == 0 {
             return Err(Error::refused(call, Refusal::OutOfRange).with("0"));
         }
@@ -340,7 +340,7 @@ impl<C: ControlPath> Config<C> {
     /// [`Refusal::OutOfRange`] for 0.
     pub fn set_sends_per_connection(&mut self, messages: u32) -> Result<()> {
         const CALL: &str = "set_sends_per_connection";
-        require_idle(self.owner.life(), CALL)?;
+        self.owner.require_idle(CALL)?;
         if messages == 0 {
             return Err(Error::refused(CALL, Refusal::OutOfRange).with("0"));
         }

@@ -3,7 +3,7 @@
 use crate::connection::{Connection, ConnectionId};
 use crate::family::{Child, Family};
 use crate::immediate::Immediate;
-use crate::lifecycle::{Config, Context, Object, Seed, require_idle};
+use crate::lifecycle::{Config, Context, Object, Seed};
 use crate::pending::Pending;
 use crate::raw::channel::Channel;
 use crate::raw::connection::Link;
@@ -126,7 +126,7 @@ impl Fast {
 
     pub(crate) fn set_num_tasks(&self, count: u32) -> Result<()> {
         let call = self.traits.set_conf;
-        require_idle(&self.life, call)?;
+        self.life.require_idle(call)?;
         if count == 0 {
             return Err(Error::refused(call, Refusal::OutOfRange).with("no tasks"));
         }
@@ -164,22 +164,20 @@ impl Object for Fast {
     type Run = Run;
 
     fn begin(self: &Rc<Self>) -> Result<Rc<Run>> {
-        require_idle(&self.life, "doca_ctx_start")?;
+        self.life.require_idle("doca_ctx_start")?;
         let run = Rc::new(Run::new(self));
         *self.run.borrow_mut() = Some(run.clone());
         Ok(run)
-    }
-
-    fn stop_asked(&self) {}
-
-    fn not_reached(&self) -> String {
-        "the peer's control path did not answer, or the connection is over".to_owned()
     }
 }
 
 impl Member for Fast {
     fn life(&self) -> &Lifecycle {
         &self.life
+    }
+
+    fn not_reached(&self) -> String {
+        "the peer's control path did not answer, or the connection is over".to_owned()
     }
 
     fn settle(&self) {

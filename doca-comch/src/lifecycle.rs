@@ -1,12 +1,10 @@
 //! What servers, clients, consumers and producers have in common: the way through the states of their context.
 
-use doca_common::context::{self, Lifecycle, Member, State};
-use doca_common::{Code, Error, Failed, ProgressEngine, Refusal};
+use doca_common::context::Member;
+use doca_common::owner::{Owner, Stage, deadline};
+use doca_common::{Failed, ProgressEngine};
 use std::fmt;
-use std::future::poll_fn;
-use std::ops::Deref;
 use std::rc::Rc;
-use std::task::Poll;
 use std::time::{Duration, Instant};
 
 /// A kind of context, as it is while it runs: [`Server`](crate::Server), [`Client`](crate::Client),
@@ -29,40 +27,6 @@ pub trait Object: Member + Sized {
 
     /// Prepares a run.
     fn begin(self: &Rc<Self>) -> doca_common::Result<Rc<Self::Run>>;
-
-    /// The program wants the run to end.
-    fn stop_asked(&self);
-
-    /// Why it did not get from STARTING to RUNNING, as far as is known.
-    fn not_reached(&self) -> String;
-}
-
-/// The program's claim to an object: dropping it ends the object.
-pub struct Owner<O: Object>(Rc<O>);
-
-impl<O: Object> Owner<O> {
-    pub(crate) fn new(object: Rc<O>) -> Self {
-        Owner(object)
-    }
-
-    pub(crate) fn shared(&self) -> &Rc<O> {
-        &self.0
-    }
-}
-
-impl<O: Object> Deref for Owner<O> {
-    type Target = O;
-
-    fn deref(&self) -> &O {
-        &self.0
-    }
-}
-
-impl<O: Object> Drop for Owner<O> {
-    fn drop(&mut self) {
-        self.0.stop_asked();
-        self.0.life().request_destroy(&*self.0);
-    }
 }
 
 /// A context that is idle: the only state in which it can be configured. Dropping it destroys it.
@@ -129,14 +93,12 @@ pub enum Left<C: Context> {
 
 impl<C: Context> Left<C> {
     fn of(owner: Owner<C::Object>, run: Rc<<C::Object as Object>::Run>) -> Self {
-        if owner.life().is_gone() {
-            return Left::Consumed;
-        }
-        match owner.life().state() {
-            State::Idle if owner.life().is_idle() => Left::Config(Config { owner }),
-            State::Starting => Left::Starting(Starting { owner, run }),
-            State::Running => Left::Running(C::assemble(owner, run)),
-            _ => Left::Stopping(Stopping { owner, run }),
+        match owner.stage() {
+            Stage::Gone => Left::Consumed,
+            Stage::Idle => Left::Config(Config { owner }),
+            Stage::Starting => Left::Starting(Starting { owner, run }),
+            Stage::Running => Left::Running(C::assemble(owner, run)),
+            Stage::Stopping => Left::Stopping(Stopping { owner, run }),
         }
     }
 
@@ -150,10 +112,6 @@ impl<C: Context> Left<C> {
         };
         Left::of(owner, run)
     }
-}
-
-fn deadline(time: Duration) -> Option<Instant> {
-    Instant::now().checked_add(time)
 }
 
 impl<C: Context> Config<C> {
@@ -170,14 +128,9 @@ impl<C: Context> Config<C> {
             Ok(run) => run,
             Err(error) => return Err(Failed::new(error, Left::Config(Config { owner }))),
         };
-        match context::start(owner.shared(), engine) {
+        match owner.start(engine) {
             Ok(()) => Ok(Starting { owner, run }),
-            Err(error) => {
-                if owner.life().state() == State::Idle {
-                    owner.ended();
-                }
-                Err(Failed::new(error, Left::of(owner, run)))
-            }
+            Err(error) => Err(Failed::new(error, Left::of(owner, run))),
         }
     }
 }
@@ -202,14 +155,8 @@ impl<C: Context> Starting<C> {
     }
 
     fn running_by(self, deadline: Option<Instant>) -> Result<C, Failed<Left<C>>> {
-        const CALL: &str = "doca_ctx_start";
-        let waited = context::wait_for(CALL, self.owner.life(), &[State::Running, State::Idle], deadline);
-        match waited {
-            Ok(()) if self.owner.life().state() == State::Running => Ok(C::assemble(self.owner, self.run)),
-            Ok(()) => {
-                let error = Error::doca(CALL, Code::INITIALIZATION).with(self.owner.not_reached());
-                Err(Failed::new(error, Left::of(self.owner, self.run)))
-            }
+        match self.owner.until_running(deadline) {
+            Ok(()) => Ok(C::assemble(self.owner, self.run)),
             Err(error) => Err(Failed::new(error, Left::of(self.owner, self.run))),
         }
     }
@@ -223,8 +170,7 @@ impl<C: Context> Starting<C> {
 /// Stops a running context.
 pub(crate) fn stop<C: Context>(context: C) -> Stopping<C> {
     let (owner, run) = context.parts();
-    owner.stop_asked();
-    owner.life().request_stop(&**owner.shared());
+    owner.request_stop();
     Stopping { owner, run }
 }
 
@@ -248,7 +194,7 @@ impl<C: Context> Stopping<C> {
     }
 
     fn wait_by(self, deadline: Option<Instant>) -> Result<Config<C>, Failed<Left<C>>> {
-        match context::wait_for("doca_ctx_stop", self.owner.life(), &[State::Idle], deadline) {
+        match self.owner.until_idle(deadline) {
             Ok(()) => Ok(Config { owner: self.owner }),
             Err(error) => Err(Failed::new(error, Left::of(self.owner, self.run))),
         }
@@ -260,19 +206,7 @@ impl<C: Context> Stopping<C> {
     ///
     /// DOCA's if it refused to stop; [`Refusal::EngineGone`], nothing is left then.
     pub async fn stopped(self) -> Result<Config<C>, Failed<Left<C>>> {
-        let life: &Lifecycle = self.owner.life();
-        let alive = poll_fn(|poller| {
-            if life.is_gone() || life.is_idle() {
-                return Poll::Ready(life.require_alive("doca_ctx_stop"));
-            }
-            if let Some(error) = life.take_failure() {
-                return Poll::Ready(Err(error));
-            }
-            life.watch(poller.waker());
-            Poll::Pending
-        })
-        .await;
-        match alive {
+        match self.owner.idle().await {
             Ok(()) => Ok(Config { owner: self.owner }),
             Err(error) => Err(Failed::new(error, Left::of(self.owner, self.run))),
         }
@@ -281,15 +215,6 @@ impl<C: Context> Stopping<C> {
     /// The context in the state that it has by now: how an event loop asks whether it is idle.
     pub fn now(self) -> Left<C> {
         Left::of(self.owner, self.run)
-    }
-}
-
-/// Refuses unless the object can still be configured.
-pub(crate) fn require_idle(life: &Lifecycle, call: &'static str) -> doca_common::Result<()> {
-    life.require_alive(call)?;
-    match life.state() {
-        State::Idle => Ok(()),
-        state => Err(Error::refused(call, Refusal::Stale).with(format!("state {state:?}"))),
     }
 }
 

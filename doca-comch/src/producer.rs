@@ -3,10 +3,11 @@
 use crate::caps;
 use crate::connection::{Connection, RemoteConsumer};
 use crate::fast::{Fast, FastPath, Flight, Run, Traits};
-use crate::lifecycle::{self, Context, Owner, Seed, Stopping};
+use crate::lifecycle::{self, Context, Seed, Stopping};
 use crate::pending::Pending;
 use doca_common::buffer::{Payload, Source};
 use doca_common::context::{Member, State};
+use doca_common::owner::Owner;
 use doca_common::{Error, Failed, Refusal, Result, SharedBuffer};
 use std::fmt;
 use std::rc::Rc;

@@ -61,6 +61,14 @@ pub trait Member: Any {
     /// inside DOCA's callback too, and does no more than that.
     fn revoke(&self) {}
 
+    /// The program wants the run to end.
+    fn stop_asked(&self) {}
+
+    /// Why it did not get from STARTING to RUNNING, as far as is known.
+    fn not_reached(&self) -> String {
+        "the context fell back to IDLE while it was starting".to_owned()
+    }
+
     /// Before the context is stopped: ends what must be gone by then, step by step, and tells whether all of it is.
     /// Asked again after progress until it is.
     fn prepare_stop(&self) -> bool {
@@ -167,7 +175,20 @@ impl Lifecycle {
     ///
     /// # Errors
     ///
-    /// [`Refusal::EngineGone`] if the context was destroyed with its engine.
+    /// [`Refusal::EngineGone`] if it was destroyed with its engine, [`Refusal::Stale`] if it is not idle.
+    pub fn require_idle(&self, call: &'static str) -> Result<()> {
+        self.require_alive(call)?;
+        match self.state() {
+            State::Idle => Ok(()),
+            state => Err(Error::refused(call, Refusal::Stale).with(format!("state {state:?}"))),
+        }
+    }
+
+    /// Refuses unless there is a C object to ask.
+    ///
+    /// # Errors
+    ///
+    /// [`Refusal::EngineGone`] if it was destroyed with its engine.
     pub fn require_alive(&self, call: &'static str) -> Result<()> {
         if self.gone.get() { Err(Error::refused(call, Refusal::EngineGone)) } else { Ok(()) }
     }

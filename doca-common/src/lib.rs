@@ -39,6 +39,7 @@ pub mod error;
 pub mod event;
 pub mod log;
 pub mod memory;
+pub mod owner;
 #[allow(unsafe_code, reason = "the C calls of this crate")]
 pub mod raw;
 pub mod remote;

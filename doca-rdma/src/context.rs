@@ -6,11 +6,10 @@ use crate::connection::{Bridging, CmId, Connecting, Decision, Events, Exported, 
 use crate::instance::{Owner, getters};
 use crate::run::Run;
 use crate::task::{Key, Queue, Task};
-use doca_common::context::{self, Lifecycle, Member, State};
+use doca_common::context::{Member, State};
+use doca_common::owner::{Stage, deadline};
 use doca_common::{Descriptor, Device, Error, Failed, ProgressEngine, Refusal, Result};
-use std::future::poll_fn;
 use std::rc::Rc;
-use std::task::Poll;
 use std::time::{Duration, Instant};
 
 /// A running RDMA context. Dropping it stops and destroys it, by progress of its engine.
@@ -70,34 +69,23 @@ pub enum Left {
 
 impl Left {
     fn of(owner: Owner, run: Rc<Run>) -> Self {
-        if owner.life().is_gone() {
-            return Left::Consumed;
-        }
-        match owner.life().state() {
-            State::Idle => Left::Config(Config { owner }),
-            State::Starting => Left::Starting(Starting { owner, run }),
-            State::Running => Left::Running(Rdma { owner, run }),
-            _ => Left::Stopping(Stopping { owner, run }),
+        match owner.stage() {
+            Stage::Gone => Left::Consumed,
+            Stage::Idle => Left::Config(Config { owner }),
+            Stage::Starting => Left::Starting(Starting { owner, run }),
+            Stage::Running => Left::Running(Rdma { owner, run }),
+            Stage::Stopping => Left::Stopping(Stopping { owner, run }),
         }
     }
-}
-
-fn deadline(time: Duration) -> Option<Instant> {
-    Instant::now().checked_add(time)
 }
 
 impl Starting {
     pub(crate) fn begin(owner: Owner, engine: &ProgressEngine) -> std::result::Result<Self, Failed<Left>> {
         let run = Rc::new(Run::new(owner.shared()));
         owner.begin(run.clone());
-        match context::start(owner.shared(), engine) {
+        match owner.start(engine) {
             Ok(()) => Ok(Starting { owner, run }),
-            Err(error) => {
-                if owner.life().state() == State::Idle {
-                    owner.ended();
-                }
-                Err(Failed::new(error, Left::of(owner, run)))
-            }
+            Err(error) => Err(Failed::new(error, Left::of(owner, run))),
         }
     }
 
@@ -120,17 +108,8 @@ impl Starting {
     }
 
     fn running_by(self, deadline: Option<Instant>) -> std::result::Result<Rdma, Failed<Left>> {
-        const CALL: &str = "doca_ctx_start";
-        let waited = context::wait_for(CALL, self.owner.life(), &[State::Running, State::Idle], deadline);
-        match waited {
-            Ok(()) if self.owner.life().state() == State::Running => {
-                Ok(Rdma { owner: self.owner, run: self.run })
-            }
-            Ok(()) => {
-                let error = Error::doca(CALL, doca_common::Code::INITIALIZATION)
-                    .with("the context fell back to IDLE while it was starting");
-                Err(Failed::new(error, Left::of(self.owner, self.run)))
-            }
+        match self.owner.until_running(deadline) {
+            Ok(()) => Ok(Rdma { owner: self.owner, run: self.run }),
             Err(error) => Err(Failed::new(error, Left::of(self.owner, self.run))),
         }
     }
@@ -246,7 +225,7 @@ impl Rdma {
     /// it is stopped after progress.
     #[doc(alias = "doca_ctx_stop")]
     pub fn stop(self) -> Stopping {
-        self.owner.life().request_stop(&**self.owner.shared());
+        self.owner.request_stop();
         Stopping { owner: self.owner, run: self.run }
     }
 }
@@ -271,7 +250,7 @@ impl Stopping {
     }
 
     fn wait_by(self, deadline: Option<Instant>) -> std::result::Result<Config, Failed<Left>> {
-        match context::wait_for("doca_ctx_stop", self.owner.life(), &[State::Idle], deadline) {
+        match self.owner.until_idle(deadline) {
             Ok(()) => Ok(Config { owner: self.owner }),
             Err(error) => Err(Failed::new(error, Left::of(self.owner, self.run))),
         }
@@ -283,19 +262,7 @@ impl Stopping {
     ///
     /// DOCA's if it refused to stop; [`Refusal::EngineGone`], nothing is left then.
     pub async fn stopped(self) -> std::result::Result<Config, Failed<Left>> {
-        let life: &Lifecycle = self.owner.life();
-        let alive = poll_fn(|poller| {
-            if life.is_gone() || life.is_idle() {
-                return Poll::Ready(life.require_alive("doca_ctx_stop"));
-            }
-            if let Some(error) = life.take_failure() {
-                return Poll::Ready(Err(error));
-            }
-            life.watch(poller.waker());
-            Poll::Pending
-        })
-        .await;
-        match alive {
+        match self.owner.idle().await {
             Ok(()) => Ok(Config { owner: self.owner }),
             Err(error) => Err(Failed::new(error, Left::of(self.owner, self.run))),
         }

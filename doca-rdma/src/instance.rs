@@ -5,11 +5,10 @@ use crate::run::Run;
 use crate::task::POOLS;
 use crate::{caps, raw};
 use doca_common::caps::Value;
-use doca_common::context::{Lifecycle, Member, State};
+use doca_common::context::{Lifecycle, Member};
 use doca_common::{Access, Device, Error, Refusal, Result};
 use std::cell::{Cell, RefCell};
 use std::fmt;
-use std::ops::Deref;
 use std::rc::Rc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -100,15 +99,6 @@ impl Instance {
     pub(crate) fn begin(&self, run: Rc<Run>) {
         *self.run.borrow_mut() = Some(run);
     }
-
-    /// Refuses unless the object can still be configured.
-    pub(crate) fn require_idle(&self, call: &'static str) -> Result<()> {
-        self.life.require_alive(call)?;
-        match self.life.state() {
-            State::Idle => Ok(()),
-            state => Err(Error::refused(call, Refusal::Stale).with(format!("state {state:?}"))),
-        }
-    }
 }
 
 impl Member for Instance {
@@ -151,33 +141,8 @@ impl fmt::Debug for Instance {
     }
 }
 
-/// The program's claim to an instance: dropping it ends the instance.
-#[derive(Debug)]
-pub(crate) struct Owner(Rc<Instance>);
-
-impl Owner {
-    pub(crate) fn new(instance: Rc<Instance>) -> Self {
-        Owner(instance)
-    }
-
-    pub(crate) fn shared(&self) -> &Rc<Instance> {
-        &self.0
-    }
-}
-
-impl Deref for Owner {
-    type Target = Instance;
-
-    fn deref(&self) -> &Instance {
-        &self.0
-    }
-}
-
-impl Drop for Owner {
-    fn drop(&mut self) {
-        self.0.life.request_destroy(&*self.0);
-    }
-}
+/// The program's claim to an instance.
+pub(crate) type Owner = doca_common::owner::Owner<Instance>;
 
 /// Properties that can be read in any state.
 macro_rules! getters {

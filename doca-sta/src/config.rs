@@ -15,8 +15,6 @@ use doca_common::context::Member;
 use doca_common::{Device, Error, Failed, ProgressEngine, Refusal, Result};
 use std::ffi::CString;
 use std::fmt;
-use std::ops::Deref;
-use std::rc::Rc;
 use std::sync::Arc;
 
 macro_rules! ids {
@@ -79,29 +77,8 @@ impl Subsystem {
     }
 }
 
-/// The program's claim to an instance: dropping it ends the instance.
-#[derive(Debug)]
-pub(crate) struct Owner(Rc<Instance>);
-
-impl Owner {
-    pub(crate) fn shared(&self) -> &Rc<Instance> {
-        &self.0
-    }
-}
-
-impl Deref for Owner {
-    type Target = Instance;
-
-    fn deref(&self) -> &Instance {
-        &self.0
-    }
-}
-
-impl Drop for Owner {
-    fn drop(&mut self) {
-        self.0.life().request_destroy(&*self.0);
-    }
-}
+/// The program's claim to an instance.
+pub(crate) type Owner = doca_common::owner::Owner<Instance>;
 
 /// A control context that is not running. Dropping it destroys it.
 pub struct Config {
@@ -113,7 +90,7 @@ const MOST_NQN: usize = 223;
 
 impl Config {
     pub(crate) fn new(control: &Device) -> Result<Self> {
-        Ok(Config { owner: Owner(Instance::new(control)?) })
+        Ok(Config { owner: Owner::new(Instance::new(control)?) })
     }
 
     /// The device that controls the target. Connections are on it only if it was also [added](Config::add_network).

@@ -11,6 +11,7 @@ use crate::raw::io::IoHandle;
 use crate::raw::queue::NvmeQueue;
 use crate::stats::Counters;
 use doca_common::context::{self, Member, State};
+use doca_common::owner::{Stage, deadline};
 use doca_common::{Code, Device, Error, Failed, ProgressEngine, Refusal, Result};
 use std::fmt;
 use std::rc::Rc;
@@ -60,24 +61,19 @@ pub enum Left {
 
 impl Left {
     fn of(owner: Owner) -> Self {
-        if owner.life().is_gone() {
-            return Left::Consumed;
-        }
-        match owner.life().state() {
-            State::Idle => Left::Config(Config { owner }),
-            State::Running => Left::Running(Sta { owner }),
-            State::Starting => match owner.life().engine().cloned() {
-                Some(engine) => Left::Starting(Starting { owner, engine }),
-                None => Left::Config(Config { owner }),
-            },
-            _ => Left::Stopping(Stopping { owner }),
+        match (owner.stage(), owner.life().engine().cloned()) {
+            (Stage::Gone, _) => Left::Consumed,
+            (Stage::Starting, Some(engine)) => Left::Starting(Starting { owner, engine }),
+            (Stage::Idle | Stage::Starting, _) => Left::Config(Config { owner }),
+            (Stage::Running, _) => Left::Running(Sta { owner }),
+            (Stage::Stopping, _) => Left::Stopping(Stopping { owner }),
         }
     }
 }
 
 impl Starting {
     pub(crate) fn begin(owner: Owner, engine: &ProgressEngine) -> std::result::Result<Self, Failed<Left>> {
-        match context::start(owner.shared(), engine) {
+        match owner.start(engine) {
             Ok(()) => Ok(Starting { owner, engine: engine.core().clone() }),
             Err(error) => Err(Failed::new(error, Left::of(owner))),
         }
@@ -99,7 +95,7 @@ impl Starting {
     ///
     /// [`Refusal::TimedOut`] too.
     pub fn running_within(self, time: Duration) -> std::result::Result<Sta, Failed<Left>> {
-        self.running_by(Instant::now().checked_add(time))
+        self.running_by(deadline(time))
     }
 
     fn running_by(self, deadline: Option<Instant>) -> std::result::Result<Sta, Failed<Left>> {
@@ -110,26 +106,16 @@ impl Starting {
     }
 
     fn reach(&self, deadline: Option<Instant>) -> Result<()> {
-        const CALL: &str = "doca_ctx_start";
-        let life = self.owner.life();
-        let run = || {
-            context::wait_for(CALL, life, &[State::Running, State::Idle], deadline)?;
-            if life.state() == State::Running {
-                return Ok(());
-            }
-            let text = "the context fell back to IDLE while it was starting";
-            Err(Error::doca(CALL, Code::INITIALIZATION).with(text))
-        };
-        run()?;
+        self.owner.until_running(deadline)?;
         match self.owner.apply() {
             // This release wants to be told while the context is idle.
             Err(error) if error.code() == Some(Code::BAD_STATE) && self.owner.is_untold() => {
                 log::debug!("{error}: the target is described before the start instead");
-                life.request_stop(&**self.owner.shared());
-                context::wait_for("doca_ctx_stop", life, &[State::Idle], deadline)?;
+                self.owner.request_stop();
+                self.owner.until_idle(deadline)?;
                 self.owner.apply()?;
                 context::restart(self.owner.shared(), &self.engine)?;
-                run()
+                self.owner.until_running(deadline)
             }
             other => other,
         }
@@ -368,7 +354,7 @@ impl Sta {
     /// subsystems, and stops the context.
     #[doc(alias = "doca_ctx_stop")]
     pub fn stop(self) -> Stopping {
-        self.owner.life().request_stop(&**self.owner.shared());
+        self.owner.request_stop();
         Stopping { owner: self.owner }
     }
 }
@@ -389,11 +375,11 @@ impl Stopping {
     ///
     /// [`Refusal::TimedOut`] too, with how many IO contexts are left.
     pub fn wait_for(self, time: Duration) -> std::result::Result<(), Failed<Left>> {
-        self.wait_by(Instant::now().checked_add(time))
+        self.wait_by(deadline(time))
     }
 
     fn wait_by(self, deadline: Option<Instant>) -> std::result::Result<(), Failed<Left>> {
-        match context::wait_for("doca_ctx_stop", self.owner.life(), &[State::Idle], deadline) {
+        match self.owner.until_idle(deadline) {
             Ok(()) => Ok(()),
             Err(error) => {
                 let left = self.owner.family().contexts.load(Ordering::Relaxed);

@@ -151,15 +151,6 @@ impl Instance {
         })
     }
 
-    /// Refuses unless the object can still be configured.
-    pub(crate) fn require_idle(&self, call: &'static str) -> Result<()> {
-        self.life.require_alive(call)?;
-        match self.life.state() {
-            State::Idle => Ok(()),
-            state => Err(Error::refused(call, Refusal::Stale).with(format!("state {state:?}"))),
-        }
-    }
-
     /// Makes an allocator DOCA's. Once for the whole life of the object.
     pub(crate) fn set_allocator(&self, allocator: Arc<dyn Allocator>) -> Result<()> {
         if self.lease.borrow().is_some() {

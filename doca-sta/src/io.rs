@@ -10,8 +10,9 @@ use crate::event::IoEvent;
 use crate::io_instance::{Family, IoCounts, IoInstance};
 use crate::qp::{Qp, QpId, QpState};
 use crate::raw::io::{IoHandle, QpHandle};
-use doca_common::context::{self, Member, State};
-use doca_common::{Code, Device, Error, ProgressEngine, Refusal, Result};
+use doca_common::context::{Member, State};
+use doca_common::owner::{Owner, deadline};
+use doca_common::{Device, Error, ProgressEngine, Refusal, Result};
 use std::fmt;
 use std::future::poll_fn;
 use std::rc::Rc;
@@ -51,8 +52,8 @@ impl IoSeed {
                 return Err(error);
             }
         };
-        let owner = IoOwner(Rc::new(IoInstance::new(handle, ctx, self.channel, self.family.clone())));
-        context::start(&owner.0, engine)?;
+        let owner = IoOwner::new(Rc::new(IoInstance::new(handle, ctx, self.channel, self.family.clone())));
+        owner.start(engine)?;
         Ok(IoStarting { owner })
     }
 }
@@ -96,29 +97,17 @@ impl IoStarting {
     ///
     /// [`Refusal::TimedOut`] too.
     pub fn running_within(self, time: Duration) -> Result<Io> {
-        self.running_by(Instant::now().checked_add(time))
+        self.running_by(deadline(time))
     }
 
     fn running_by(self, deadline: Option<Instant>) -> Result<Io> {
-        const CALL: &str = "doca_ctx_start";
-        context::wait_for(CALL, self.owner.0.life(), &[State::Running, State::Idle], deadline)?;
-        if self.owner.0.life().state() == State::Running {
-            return Ok(Io { owner: self.owner });
-        }
-        Err(Error::doca(CALL, Code::INITIALIZATION)
-            .with("the IO context fell back to IDLE while it was starting"))
+        self.owner.until_running(deadline)?;
+        Ok(Io { owner: self.owner })
     }
 }
 
-/// The program's claim to an IO context: dropping it ends the context, its queue pairs first, by progress.
-#[derive(Debug)]
-struct IoOwner(Rc<IoInstance>);
-
-impl Drop for IoOwner {
-    fn drop(&mut self) {
-        self.0.life().request_destroy(&*self.0);
-    }
-}
+/// The program's claim to an IO context: dropping it ends the context, its queue pairs first.
+type IoOwner = Owner<IoInstance>;
 
 /// A running IO context. Dropping it disconnects its queue pairs, stops and destroys it, by progress of its engine.
 #[derive(Debug)]
@@ -128,7 +117,7 @@ pub struct Io {
 
 impl Io {
     fn instance(&self) -> &Rc<IoInstance> {
-        &self.owner.0
+        self.owner.shared()
     }
 
     /// The state now: it changes by progress.
@@ -190,7 +179,7 @@ impl Io {
         io.life().require_running(CALL)?;
         let core = io.life().engine().ok_or_else(|| Error::refused(CALL, Refusal::Stopped))?;
         let mut command = None;
-        core.wait(CALL, Instant::now().checked_add(time), || {
+        core.wait(CALL, deadline(time), || {
             command = self.command();
             command.is_some() || io.life().state() != State::Running
         })?;
@@ -248,8 +237,8 @@ impl Io {
     ///
     /// [`Refusal::TimedOut`] if that took longer than `time`; it goes on by progress. DOCA's.
     pub fn close(self, time: Duration) -> Result<()> {
-        let io = self.owner.0.clone();
-        let deadline = Instant::now().checked_add(time);
+        let io = self.owner.shared().clone();
+        let deadline = deadline(time);
         drop(self);
         let Some(core) = io.life().engine() else { return Ok(()) };
         if core.wait("doca_ctx_stop", deadline, || io.life().is_gone())? {

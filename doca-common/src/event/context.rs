@@ -1,19 +1,20 @@
 //! An event that is a context, on its way through its states.
 
-use crate::context::{self, Member, State};
+use crate::context::{Member, State};
 use crate::descriptor::Descriptor;
 use crate::device::Device;
 use crate::engine::ProgressEngine;
-use crate::error::{Code, Error, Failed, Refusal, Result};
-use crate::event::instance::{Instance, Owner, Run};
+use crate::error::{Error, Failed, Refusal, Result};
+use crate::event::instance::{Instance, Run};
 use crate::event::task::{Key, Queue, Task};
 use crate::event::{Publisher, Subscriber, devices};
+use crate::owner::{Stage, deadline};
 use crate::raw::event::Owned;
 use crate::{caps::Value, event};
-use std::future::poll_fn;
 use std::rc::Rc;
-use std::task::Poll;
 use std::time::{Duration, Instant};
+
+type Owner = crate::owner::Owner<Instance>;
 
 type Outcome<T> = std::result::Result<T, Failed<Left>>;
 
@@ -65,20 +66,14 @@ pub enum Left {
 
 impl Left {
     fn of(owner: Owner, run: Rc<Run>) -> Self {
-        if owner.life().is_gone() {
-            return Left::Consumed;
-        }
-        match owner.life().state() {
-            State::Idle => Left::Config(Config { owner }),
-            State::Starting => Left::Starting(Starting { owner, run }),
-            State::Running => Left::Running(AsyncEvent { owner, run }),
-            State::Stopping => Left::Stopping(Stopping { owner, run }),
+        match owner.stage() {
+            Stage::Gone => Left::Consumed,
+            Stage::Idle => Left::Config(Config { owner }),
+            Stage::Starting => Left::Starting(Starting { owner, run }),
+            Stage::Running => Left::Running(AsyncEvent { owner, run }),
+            Stage::Stopping => Left::Stopping(Stopping { owner, run }),
         }
     }
-}
-
-fn deadline(time: Duration) -> Option<Instant> {
-    Instant::now().checked_add(time)
 }
 
 impl Config {
@@ -122,14 +117,9 @@ impl Config {
     pub fn start(self, engine: &ProgressEngine) -> Outcome<Starting> {
         let owner = self.owner;
         let run = owner.shared().begin();
-        match context::start(owner.shared(), engine) {
+        match owner.start(engine) {
             Ok(()) => Ok(Starting { owner, run }),
-            Err(error) => {
-                if owner.life().state() == State::Idle {
-                    owner.ended();
-                }
-                Err(Failed::new(error, Left::of(owner, run)))
-            }
+            Err(error) => Err(Failed::new(error, Left::of(owner, run))),
         }
     }
 }
@@ -154,15 +144,10 @@ impl Starting {
     }
 
     fn running_by(self, deadline: Option<Instant>) -> Outcome<AsyncEvent> {
-        const CALL: &str = "doca_ctx_start";
-        let Starting { owner, run } = self;
-        let error = match context::wait_for(CALL, owner.life(), &[State::Running, State::Idle], deadline) {
-            Ok(()) if owner.life().is_running() => return Ok(AsyncEvent { owner, run }),
-            Ok(()) => Error::doca(CALL, Code::INITIALIZATION)
-                .with("the event fell back to IDLE while it was starting"),
-            Err(error) => error,
-        };
-        Err(Failed::new(error, Left::of(owner, run)))
+        match self.owner.until_running(deadline) {
+            Ok(()) => Ok(AsyncEvent { owner: self.owner, run: self.run }),
+            Err(error) => Err(Failed::new(error, Left::of(self.owner, self.run))),
+        }
     }
 }
 
@@ -232,7 +217,7 @@ impl AsyncEvent {
     /// progress.
     #[doc(alias = "doca_ctx_stop")]
     pub fn stop(self) -> Stopping {
-        self.owner.life().request_stop(&**self.owner.shared());
+        self.owner.request_stop();
         Stopping { owner: self.owner, run: self.run }
     }
 }
@@ -257,7 +242,7 @@ impl Stopping {
     }
 
     fn wait_by(self, deadline: Option<Instant>) -> Outcome<Config> {
-        match context::wait_for("doca_ctx_stop", self.owner.life(), &[State::Idle], deadline) {
+        match self.owner.until_idle(deadline) {
             Ok(()) => Ok(Config { owner: self.owner }),
             Err(error) => Err(Failed::new(error, Left::of(self.owner, self.run))),
         }
@@ -269,19 +254,7 @@ impl Stopping {
     ///
     /// DOCA's if it refused to stop; [`Refusal::EngineGone`], nothing is left then.
     pub async fn stopped(self) -> Outcome<Config> {
-        let life = self.owner.life();
-        let alive = poll_fn(|poller| {
-            if life.is_gone() || life.is_idle() {
-                return Poll::Ready(life.require_alive("doca_ctx_stop"));
-            }
-            if let Some(error) = life.take_failure() {
-                return Poll::Ready(Err(error));
-            }
-            life.watch(poller.waker());
-            Poll::Pending
-        })
-        .await;
-        match alive {
+        match self.owner.idle().await {
             Ok(()) => Ok(Config { owner: self.owner }),
             Err(error) => Err(Failed::new(error, Left::of(self.owner, self.run))),
         }

@@ -1,6 +1,6 @@
 //! One event that is a context, and its runs.
 
-use crate::context::{Lifecycle, Member, State};
+use crate::context::{Lifecycle, Member};
 use crate::descriptor::Descriptor;
 use crate::device::Device;
 use crate::engine::Core;
@@ -11,7 +11,6 @@ use crate::raw::task::Kept;
 use crate::slot::{After, Slab, Vacant};
 use std::cell::{Cell, RefCell};
 use std::fmt;
-use std::ops::Deref;
 use std::rc::Rc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -57,15 +56,6 @@ impl Instance {
         let mut enabled = self.enabled.get();
         enabled[pool] = num_tasks;
         self.enabled.set(enabled);
-    }
-
-    /// Refuses unless the object can still be configured.
-    pub(crate) fn require_idle(&self, call: &'static str) -> Result<()> {
-        self.life.require_alive(call)?;
-        match self.life.state() {
-            State::Idle => Ok(()),
-            state => Err(Error::refused(call, Refusal::Stale).with(format!("state {state:?}"))),
-        }
     }
 
     /// A run, which begins with the next start.
@@ -134,34 +124,6 @@ impl Member for Instance {
 impl fmt::Debug for Instance {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{:?}", self.life.state())
-    }
-}
-
-/// The program's claim to an instance: dropping it ends the instance.
-#[derive(Debug)]
-pub(crate) struct Owner(Rc<Instance>);
-
-impl Owner {
-    pub(crate) fn new(instance: Rc<Instance>) -> Self {
-        Owner(instance)
-    }
-
-    pub(crate) fn shared(&self) -> &Rc<Instance> {
-        &self.0
-    }
-}
-
-impl Deref for Owner {
-    type Target = Instance;
-
-    fn deref(&self) -> &Instance {
-        &self.0
-    }
-}
-
-impl Drop for Owner {
-    fn drop(&mut self) {
-        self.0.life.request_destroy(&*self.0);
     }
 }
 
