@@ -318,6 +318,13 @@ impl RepFilter {
 /// Hands out a list of a device's representors. NOT_SUPPORTED if the device cannot filter like that.
 pub fn list_reps(dev: &Dev, filter: RepFilter) -> Res<(*mut *mut DevinfoRep, u32)> {
     if !filter.supported(dev.device()) {
+        if topology::side()? == Side::Host {
+            let ibdev = &dev.device().ibdev;
+            crate::log::warning!(
+                "doca_devinfo_rep_create_list: {ibdev} represents nothing: this process is on the host; with \
+                 DOCA_SIM_SIDE=dpu it is on the DPU"
+            );
+        }
         return Err(Code::NOT_SUPPORTED);
     }
     let dev = dev.hold()?;

@@ -15,11 +15,14 @@ use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt, PermissionsExt
 use std::os::unix::net::UnixListener;
 use std::path::{Path, PathBuf};
 
+/// How often a lock file may be removed while it is being locked.
+const TRIES: u32 = 8;
+
 /// The right to own a path, for the whole life of a relay.
 #[derive(Debug)]
 pub struct Claim {
     path: PathBuf,
-    lock: Option<Flock<File>>,
+    lock: Option<(Flock<File>, PathBuf)>,
 }
 
 /// A listening socket. Dropping it removes the file, if it is still ours.
@@ -51,7 +54,7 @@ fn io_fault(what: &str, path: &Path, error: &std::io::Error) -> Fault {
 }
 
 impl Claim {
-    /// Locks the path against other relays, with a file beside it that stays.
+    /// Locks the path against other relays, with a file beside it that goes with this.
     ///
     /// # Errors
     /// Another relay has it, or the file cannot be made.
@@ -62,23 +65,17 @@ impl Claim {
         let mut name = path.as_os_str().to_owned();
         name.push(".lock");
         let beside = PathBuf::from(name);
-        let mut options = OpenOptions::new();
-        options.read(true).write(true).create(true).truncate(false).mode(0o600);
-        options.custom_flags(nix::libc::O_NOFOLLOW | nix::libc::O_CLOEXEC);
-        let file = options.open(&beside).map_err(|e| io_fault("make the lock file", &beside, &e))?;
-        let mut lock = match Flock::lock(file, FlockArg::LockExclusiveNonblock) {
-            Ok(lock) => lock,
-            Err((mut file, Errno::EWOULDBLOCK)) => {
-                let mut holder = String::new();
-                _ = (&mut file).take(32).read_to_string(&mut holder);
-                let holder = if holder.is_empty() { "unknown" } else { holder.trim() };
-                return Err(bind_fault(format!("another relay owns {}: process {holder}", path.display())));
+        for _ in 0..TRIES {
+            let mut lock = lock_file(path, &beside)?;
+            // The one before may have removed the file between its opening and its locking.
+            let same = |there: fs::Metadata| lock.metadata().is_ok_and(|ours| ours.ino() == there.ino());
+            if fs::symlink_metadata(&beside).is_ok_and(same) {
+                let noted = lock.set_len(0).and_then(|()| writeln!(lock, "{}", std::process::id()));
+                noted.map_err(|e| io_fault("write", &beside, &e))?;
+                return Ok(Claim { path: path.to_owned(), lock: Some((lock, beside)) });
             }
-            Err((_, errno)) => return Err(io_fault("lock", &beside, &errno.into())),
-        };
-        let noted = lock.set_len(0).and_then(|()| writeln!(lock, "{}", std::process::id()));
-        noted.map_err(|e| io_fault("write", &beside, &e))?;
-        Ok(Claim { path: path.to_owned(), lock: Some(lock) })
+        }
+        Err(bind_fault(format!("{} is removed again and again", beside.display())))
     }
 
     /// Binds and listens.
@@ -130,10 +127,34 @@ impl Claim {
             .map_err(|e| io_fault("set the rights of", path, &e))?;
         Ok((socket, Some(file)))
     }
+}
 
-    /// Whether the lock is held, which it is except for abstract names.
-    pub fn is_locked(&self) -> bool {
-        self.lock.is_some()
+/// Opens the file and locks it. It may be one that its owner removes at this moment.
+fn lock_file(path: &Path, beside: &Path) -> Result<Flock<File>, Fault> {
+    let mut options = OpenOptions::new();
+    options.read(true).write(true).create(true).truncate(false).mode(0o600);
+    options.custom_flags(nix::libc::O_NOFOLLOW | nix::libc::O_CLOEXEC);
+    let file = options.open(beside).map_err(|e| io_fault("make the lock file", beside, &e))?;
+    match Flock::lock(file, FlockArg::LockExclusiveNonblock) {
+        Ok(lock) => Ok(lock),
+        Err((mut file, Errno::EWOULDBLOCK)) => {
+            let mut holder = String::new();
+            _ = (&mut file).take(32).read_to_string(&mut holder);
+            let holder = if holder.is_empty() { "unknown" } else { holder.trim() };
+            Err(bind_fault(format!("another relay owns {}: process {holder}", path.display())))
+        }
+        Err((_, errno)) => Err(io_fault("lock", beside, &errno.into())),
+    }
+}
+
+impl Drop for Claim {
+    fn drop(&mut self) {
+        // As long as it is locked, the file is ours.
+        if let Some((_, beside)) = &self.lock
+            && let Err(error) = fs::remove_file(beside)
+        {
+            log::debug!(target: crate::LOG, "cannot remove {}: {error}", beside.display());
+        }
     }
 }
 

@@ -141,6 +141,8 @@ fn a_device_that_is_not_there_or_is_of_the_other_side_has_its_status() {
     assert_eq!(status(&all, "host", "no device 0000:7f:00.0"), Some(3));
     let missing = ["-n", "service", "-p", "0000:03:00.0", "-r", "0000:7f:00.0"];
     assert_eq!(status(&missing, "dpu", "--rep-pci"), Some(3));
+    // It names those that are there.
+    assert_eq!(status(&missing, "dpu", "represents 0000:3b:00.0"), Some(3));
     let server_here = ["-n", "service", "-p", "0000:3b:00.0", "-r", "0000:3b:00.0"];
     assert_eq!(status(&server_here, "host", "cannot be the DPU end"), Some(3));
     assert_eq!(status(&["-n", "service"], "host", "--pci-addr is needed"), Some(1));

@@ -78,6 +78,33 @@ fn because_nobody_listens_on_a_stale_file() {
     let mut host = host(&place, "a", &[]);
     assert_eq!(host.status(), Some(2));
     assert!(host.log().contains("class 2") && host.log().contains("left alone"), "{}", host.log());
+    // It leaves nothing beside it.
+    let left: Vec<_> =
+        std::fs::read_dir(place.dir.path()).unwrap().map(|file| file.unwrap().file_name()).collect();
+    assert!(left.iter().all(|name| !name.to_string_lossy().starts_with("client.sock.")), "{left:?}");
+}
+
+#[test]
+fn a_path_has_one_owner_however_many_come_and_go() {
+    let place = Place::new();
+    let path = place.client_path();
+    let owners = std::sync::atomic::AtomicUsize::new(0);
+    let owned = std::sync::atomic::AtomicUsize::new(0);
+    std::thread::scope(|scope| {
+        for _ in 0..4 {
+            scope.spawn(|| {
+                use std::sync::atomic::Ordering::SeqCst;
+                for _ in 0..500 {
+                    let Ok(claim) = socket_relay::socket_file::Claim::new(&path) else { continue };
+                    assert_eq!(owners.fetch_add(1, SeqCst), 0);
+                    owned.fetch_add(1, SeqCst);
+                    owners.fetch_sub(1, SeqCst);
+                    drop(claim);
+                }
+            });
+        }
+    });
+    assert!(owned.into_inner() > 0);
 }
 
 #[test]

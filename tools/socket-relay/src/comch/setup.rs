@@ -67,6 +67,7 @@ pub(super) fn open(role: Role, place: &Place) -> Result<(Device, Option<Represen
         Role::Host => (caps::CLIENT, "host", "DPU"),
         Role::Dpu => (caps::SERVER, "DPU", "host"),
     };
+    let mut listed = false;
     let mut fault =
         Fault::new(Exit::Device, Class::Below, format!("there is no device {address} (--pci-addr)"));
     for info in all.iter().filter(|info| info.is_called(address)) {
@@ -75,14 +76,22 @@ pub(super) fn open(role: Role, place: &Place) -> Result<(Device, Option<Represen
             continue;
         }
         let opened = info.open().map_err(|e| device_fault(&e, &format!("cannot open device {address}")));
-        let found =
-            opened.and_then(|device| match place.representor.as_deref().filter(|_| role == Role::Dpu) {
-                Some(wanted) => match device.representor(wanted) {
-                    Ok(representor) => Ok((device, Some(representor))),
-                    Err(e) => Err(device_fault(&e, &format!("cannot open representor {wanted} (--rep-pci)"))),
-                },
-                None => Ok((device, None)),
-            });
+        let Some(wanted) = place.representor.as_deref().filter(|_| role == Role::Dpu) else {
+            match opened {
+                Ok(device) => return Ok((device, None)),
+                Err(why) => fault = why,
+            }
+            continue;
+        };
+        let found = opened.and_then(|device| match device.representor(wanted) {
+            Ok(representor) => Ok((device, Some(representor))),
+            // Subfunctions have the address of their function, and represent nothing.
+            Err(e) if e.code() == Some(Code::NOT_SUPPORTED) && listed => Err(fault.clone()),
+            Err(e) => {
+                listed |= e.code() != Some(Code::NOT_SUPPORTED);
+                Err(device_fault(&e, &format!("cannot open representor {wanted} (--rep-pci)")))
+            }
+        });
         match found {
             Ok(found) => return Ok(found),
             Err(why) => fault = why,

@@ -22,8 +22,9 @@ const QUIET: Duration = Duration::from_secs(10);
 
 #[derive(Debug)]
 pub(super) struct Front {
-    claim: Option<Claim>,
     bound: Option<Bound>,
+    /// Longer than the socket.
+    claim: Option<Claim>,
     /// Whether clients may be waiting.
     pub(super) ready: bool,
     /// Clients that came before the session.
