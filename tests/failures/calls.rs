@@ -1,5 +1,6 @@
-//! One run of the scenario in a process of its own, and what it said.
+//! One run of a scene in a process of its own, and what it said.
 
+use crate::scenes::{self, Scene};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::os::unix::process::ExitStatusExt;
@@ -14,18 +15,25 @@ const MARK: &str = "report: ";
 const HANGS: u32 = 30;
 
 /// Which call fails, with which code, under which profile. Without a function: none.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone)]
 pub struct Case {
+    pub scene: &'static Scene,
     pub function: String,
     pub nth: usize,
     pub code: String,
-    /// Where the scenario runs: on the host, unless it says so.
-    pub side: Side,
     pub profile: String,
+}
+
+impl Case {
+    /// A scene in which nothing fails.
+    pub fn of(scene: &'static Scene) -> Self {
+        Case { scene, function: String::new(), nth: 0, code: String::new(), profile: String::new() }
+    }
 }
 
 impl fmt::Display for Case {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: ", self.scene.name)?;
         match self.function.is_empty() {
             true => f.write_str("no failure")?,
             false => write!(f, "{}, call {}: {}", self.function, self.nth, self.code)?,
@@ -39,40 +47,10 @@ pub enum Verdict {
     Wrong(String),
 }
 
-/// Where a process runs.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub enum Side {
-    #[default]
-    Host,
-    Dpu,
-}
-
-const SIDE: &str = "DOCA_SIM_SIDE";
-
-impl Side {
-    fn name(self) -> &'static str {
-        match self {
-            Side::Host => "host",
-            Side::Dpu => "dpu",
-        }
-    }
-}
-
-/// Whether this process is on a DPU.
-pub fn is_dpu() -> bool {
-    std::env::var(SIDE).is_ok_and(|side| side == Side::Dpu.name())
-}
-
-/// How often a scenario calls a function, and on which side.
-pub struct Calls {
-    pub count: usize,
-    pub side: Side,
-}
-
 /// What came of it.
 pub struct Run {
     pub status: ExitStatus,
-    /// The error that ended the scenario.
+    /// The error that ended the scene.
     pub value: Option<String>,
     /// Everything that was said, that error too.
     pub lines: Vec<String>,
@@ -85,7 +63,7 @@ pub struct Run {
 
 impl Run {
     pub fn of(case: &Case) -> Self {
-        let mut command = command(case.side);
+        let mut command = command(case.scene);
         if !case.function.is_empty() {
             let rule = format!("call={}:{}:{}", case.function, case.nth, case.code);
             command.env("DOCA_SIM_FAULTS", rule);
@@ -130,33 +108,27 @@ impl fmt::Display for Run {
     }
 }
 
-/// The scenario of a side in this binary, with no other setting than the network's.
-fn command(side: Side) -> Command {
-    let mut command = Command::new(std::env::current_exe().unwrap());
-    command.args(["--exact", "scenario", "--ignored", "--nocapture", "--test-threads=1"]);
+/// A scene in this binary, with no other setting than the network's.
+fn command(scene: &Scene) -> Command {
+    let mut command = scenes::process("scene", scene.name, scene.side);
     for variable in ["FAULTS", "PROFILE", "TRACE", "TOPOLOGY", "STRICT"] {
         command.env_remove(format!("DOCA_SIM_{variable}"));
     }
-    command.env("DOCA_SIM_QUIET", "1").env(SIDE, side.name()).stdin(Stdio::null());
+    command.stdin(Stdio::null());
     command
 }
 
-/// What the scenarios call when nothing fails, and how often: functions that can fail. What both call is the host's.
-pub fn traced() -> BTreeMap<String, Calls> {
-    let mut functions = traced_on(Side::Dpu);
-    functions.extend(traced_on(Side::Host));
-    functions
-}
-
-fn traced_on(side: Side) -> BTreeMap<String, Calls> {
+/// What a scene calls when nothing fails, and how often: functions that can fail.
+pub fn traced(scene: &Scene) -> BTreeMap<String, usize> {
     let trace = tempfile::NamedTempFile::new().unwrap();
-    let run = Run::by(command(side).env("DOCA_SIM_TRACE", trace.path()));
-    assert!(run.ended && run.status.success() && run.value.is_none(), "{}\n{run}", run.status);
+    let run = Run::by(command(scene).env("DOCA_SIM_TRACE", trace.path()));
+    let well = run.ended && run.status.success() && run.value.is_none();
+    assert!(well, "{}: {}\n{run}", scene.name, run.status);
     let mut functions = BTreeMap::new();
     for line in std::fs::read_to_string(trace.path()).unwrap().lines() {
         let fields: Vec<&str> = line.split(' ').collect();
         if fields[2] != "-" {
-            functions.entry(fields[1].to_owned()).or_insert(Calls { count: 0, side }).count += 1;
+            *functions.entry(fields[1].to_owned()).or_insert(0) += 1;
         }
     }
     functions
@@ -176,11 +148,15 @@ pub fn documented() -> BTreeMap<String, Vec<String>> {
     documented
 }
 
-/// The C functions that the sources of the safe crates name.
-pub fn made_by_the_crates() -> BTreeSet<String> {
+/// The C functions that the sources of crates name.
+pub fn made_by(crates: &[&str]) -> BTreeSet<String> {
     let mut names = BTreeSet::new();
-    for dir in ["doca-common/src", "doca-rdma/src"] {
-        collect(&Path::new(env!("CARGO_MANIFEST_DIR")).join(dir), &mut names);
+    for directory in crates {
+        collect(&Path::new(env!("CARGO_MANIFEST_DIR")).join(directory).join("src"), &mut names);
+    }
+    // The table of advice knows functions of other libraries too.
+    if crates.contains(&"doca-common") {
+        names.retain(|name| !name.starts_with("doca_comch_") && !name.starts_with("doca_sta_"));
     }
     names
 }
@@ -194,13 +170,8 @@ fn collect(path: &Path, names: &mut BTreeSet<String>) {
     }
     let text = std::fs::read_to_string(path).unwrap();
     let code = text.lines().map(str::trim).filter(|line| !line.starts_with("//") && !line.starts_with("#["));
-    for word in code.flat_map(|line| line.split(|c: char| !c.is_ascii_alphanumeric() && c != '_')) {
-        // The table of advice knows functions of other libraries too.
-        let ours = !word.starts_with("doca_comch_") && !word.starts_with("doca_sta_");
-        if word.starts_with("doca_") && ours {
-            names.insert(word.to_owned());
-        }
-    }
+    let words = code.flat_map(|line| line.split(|c: char| !c.is_ascii_alphanumeric() && c != '_'));
+    names.extend(words.filter(|word| word.starts_with("doca_")).map(str::to_owned));
 }
 
 /// The names in the table of profiles.

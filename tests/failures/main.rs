@@ -1,17 +1,20 @@
 //! Whatever call of DOCA fails, the program gets an error that names the call, the code and the layer to look at;
 //! everything can be dropped, nothing is left behind, and nothing hangs. Under every profile.
 //!
-//! A scenario does everything once. A first run, traced, tells which functions it calls and how often; then it runs
+//! Scenes do everything once. A first run of each, traced, tells which functions it calls and how often; then it runs
 //! in one process after the other, and in each one call fails.
 
 #![allow(missing_docs, reason = "a test")]
 
 mod calls;
-mod scenario;
+mod comch;
+mod rdma;
+mod scenes;
 mod table;
 
-use calls::{Calls, Case, Run, Verdict};
-use std::collections::BTreeMap;
+use calls::{Case, Run, Verdict};
+use scenes::SCENES;
+use std::collections::BTreeSet;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -20,43 +23,48 @@ const AT_A_TIME: usize = 8;
 
 /// What each process does. Says line by line what failed, then that it is through.
 #[test]
-#[ignore = "one call fails in it: in every run, the two tests below start it as a child, once per failure"]
-fn scenario() {
+#[ignore = "one call fails in it: in every run, the tests below start it as a child, once per failure"]
+fn scene() {
     calls::limit_this_process();
     calls::log_lines();
     let mut told = |text: &str| calls::tell("told", text);
-    let ended = if calls::is_dpu() { scenario::run_on_dpu(&mut told) } else { scenario::run(&mut told) };
-    if let Err(error) = ended {
+    let name = scenes::role();
+    let scene = SCENES.iter().find(|scene| scene.name == name).expect("a scene");
+    if let Err(error) = (scene.run)(&mut told) {
         calls::tell("value", &error.to_string());
     }
     calls::tell("end", "");
 }
 
+/// The process at the other end of one.
+#[test]
+#[ignore = "the other end of a scene, which starts it as a child"]
+fn partner() {
+    scenes::be_partner();
+}
+
 #[test]
 fn every_failure_is_told() {
-    let functions = calls::traced();
+    let cases = cases();
     for (function, _) in table::DIFFERENT {
-        assert!(functions.contains_key(*function), "{function} is not called: its row is stale");
+        let is_struck = cases.iter().any(|case| case.function == *function);
+        assert!(is_struck, "{function} is not called: its row is stale");
     }
-    let cases = cases(&functions);
-    println!("{} functions, {} failures", functions.len(), cases.len());
+    println!("{} failures", cases.len());
     check(&cases);
 }
 
-/// A call that the crates make and the scenario does not would never be struck.
+/// A call that the crates make and no scene does would never be struck.
 #[test]
-fn the_scenario_calls_everything() {
-    let called = calls::traced();
+fn the_scenes_call_everything() {
+    let called: BTreeSet<String> = SCENES.iter().flat_map(|scene| calls::traced(scene).into_keys()).collect();
     let fallible = calls::documented();
-    let made = calls::made_by_the_crates();
+    let made = SCENES.iter().flat_map(|scene| calls::made_by(scene.crates)).collect::<BTreeSet<_>>();
     let missing: Vec<_> =
-        made.iter().filter(|name| fallible.contains_key(*name) && !called.contains_key(*name)).collect();
+        made.iter().filter(|name| fallible.contains_key(*name) && !called.contains(*name)).collect();
     let known: Vec<_> = table::NOT_CALLED.iter().map(|(name, _)| *name).collect();
     for name in &missing {
-        assert!(
-            known.contains(&name.as_str()),
-            "{name}: call it in the scenario, or say in NOT_CALLED why not"
-        );
+        assert!(known.contains(&name.as_str()), "{name}: call it in a scene, or say in NOT_CALLED why not");
     }
     let stale: Vec<_> = known.iter().filter(|name| !missing.iter().any(|other| other == *name)).collect();
     assert!(stale.is_empty(), "stale rows of NOT_CALLED: {stale:?}");
@@ -64,35 +72,46 @@ fn the_scenario_calls_everything() {
 
 #[test]
 fn every_profile_works_and_tells_failures() {
-    let functions = calls::traced();
-    let cases = cases(&functions);
+    let cases = cases();
     let mut sample = Vec::new();
     for (nth, profile) in calls::profiles().into_iter().enumerate() {
-        sample.push(Case { profile: profile.clone(), ..Case::default() });
-        // Each function once, with another of its codes for each profile. What the crates make of a code no profile
-        // changes, and the test above has them all; what follows a failed call may differ.
         let under = |case: &Case| Case { profile: profile.clone(), ..case.clone() };
-        sample.extend(cases.chunk_by(|a, b| a.function == b.function).map(|of| under(&of[nth % of.len()])));
+        for scene in SCENES.iter().filter(|scene| !scene.indifferent.iter().any(|p| profile.starts_with(p))) {
+            sample.push(under(&Case::of(scene)));
+            // Each function once, with another of its codes for each profile. What the crates make of a code no profile
+            // changes, and the test above has them all; what follows a failed call may differ.
+            let own: Vec<&Case> = cases.iter().filter(|case| case.scene.name == scene.name).collect();
+            let of_function = own.chunk_by(|a, b| a.function == b.function);
+            sample.extend(of_function.map(|of| under(of[nth % of.len()])));
+        }
     }
+    println!("{} runs", sample.len());
     check(&sample);
 }
 
-/// Each function fails at its first call, with each code that is documented, and at its last.
-fn cases(functions: &BTreeMap<String, Calls>) -> Vec<Case> {
+/// In each scene, each function of its crates fails at its first call, with each code that is documented, and at its
+/// last.
+fn cases() -> Vec<Case> {
     let documented = calls::documented();
     let mut cases = Vec::new();
-    for (function, calls) in functions {
-        let codes = table::codes_of(function, &documented);
-        let case = |nth, code: &str| Case {
-            function: function.clone(),
-            nth,
-            code: code.to_owned(),
-            side: calls.side,
-            profile: String::new(),
-        };
-        cases.extend(codes.iter().map(|code| case(1, code)));
-        if calls.count > 1 && !table::AS_OFTEN_AS_IT_SLEEPS.contains(&function.as_str()) {
-            cases.push(case(calls.count, codes[0]));
+    let mut struck = BTreeSet::new();
+    for scene in SCENES {
+        let made = calls::made_by(scene.crates);
+        for (function, count) in calls::traced(scene) {
+            if !struck.insert(function.clone()) && !made.contains(&function) {
+                continue;
+            }
+            let codes = table::codes_of(&function, &documented);
+            let case = |nth, code: &str| Case {
+                function: function.clone(),
+                nth,
+                code: code.to_owned(),
+                ..Case::of(scene)
+            };
+            cases.extend(codes.iter().map(|code| case(1, code)));
+            if count > 1 && !table::AS_OFTEN_AS_TIME_GOES.contains(&(scene.name, function.as_str())) {
+                cases.push(case(count, codes[0]));
+            }
         }
     }
     cases

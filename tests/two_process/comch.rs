@@ -2,7 +2,6 @@
 
 pub mod control;
 pub mod fast;
-pub mod faults;
 pub mod killed;
 pub mod lost;
 mod server;

@@ -173,7 +173,8 @@ pub fn survivor(parent: &mut Parent, args: &[String]) {
     for number in 1..rounds {
         round(&mut random, &mut tally, over_cm, number);
     }
-    assert_eq!(open_files(), before, "descriptors are left behind");
+    let after = open_files();
+    assert!(after.len() == before.len(), "descriptors are left behind: {after:#?}\nat first {before:#?}");
     let connected = rounds - tally.before_connecting;
     assert!(connected * 10 >= rounds * 9, "only {connected} of {rounds} peers lived to be connected");
     assert!(tally.messages > rounds, "only {} messages", tally.messages);
@@ -184,8 +185,13 @@ pub fn survivor(parent: &mut Parent, args: &[String]) {
     ));
 }
 
-pub fn open_files() -> usize {
-    std::fs::read_dir("/proc/self/fd").unwrap().count()
+/// What each open descriptor of this process is, that of the list among them.
+pub fn open_files() -> Vec<String> {
+    let open = std::fs::read_dir("/proc/self/fd").unwrap();
+    let file = |entry: std::io::Result<std::fs::DirEntry>| std::fs::read_link(entry.unwrap().path()).ok();
+    let mut open: Vec<_> = open.filter_map(file).map(|file| file.to_string_lossy().into_owned()).collect();
+    open.sort();
+    open
 }
 
 /// One peer comes, talks, is killed; one context outlives it.

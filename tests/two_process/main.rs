@@ -100,7 +100,6 @@ const COMCH: &[Test] = &[
     Test::new("comch::closures_take_messages", comch::control::closures_take_messages_and_cannot_progress),
     Test::new("comch::futures_are_woken", comch::control::futures_are_woken),
     Test::new("comch::every_limit_is_told", comch::control::every_limit_is_told).with_log_level("20"),
-    Test::new("comch::every_failure_is_told", comch::faults::every_failure_is_told).with_log_level("20"),
     Test::new("comch::bulk_data_come_back", comch::fast::bulk_data_come_back),
     Test::new(
         "comch::a_starved_producer_is_woken",
@@ -145,8 +144,6 @@ const ROLES: &[Role] = &[
     ("comch server", comch::serve),
     #[cfg(feature = "comch")]
     ("comch victim", comch::lost::victim),
-    #[cfg(feature = "comch")]
-    ("comch asker", comch::faults::ask),
     #[cfg(feature = "comch")]
     ("comch survivor", comch::killed::survivor),
     #[cfg(feature = "comch")]

@@ -15,8 +15,7 @@ type Tests = (&'static str, &'static [&'static str]);
 /// What runs under a profile, by how its name begins; the first row that fits.
 const SETS: &[(&str, &[Tests])] = &[
     ("sta-", &[]),
-    // What the tests of killed peers demand of a survivor is the default reading of a death.
-    ("comch-", &[("two_process", &["comch::"])]),
+    ("comch-", &[("two_process", &["comch::", "comch_killed::"])]),
     (
         "",
         &[

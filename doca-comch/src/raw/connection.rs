@@ -76,9 +76,14 @@ impl Link {
             } else {
                 doca_sys::doca_comch_server_as_ctx(server)
             };
-            call!(doca_ctx_get_user_data(context, &mut data)).ok()?;
+            match call!(doca_ctx_get_user_data(context, &mut data)) {
+                Ok(()) => Some(as_number(data)),
+                Err(error) => {
+                    log::warn!("{error}: what came over a connection is lost");
+                    None
+                }
+            }
         }
-        Some(as_number(data))
     }
 }
 

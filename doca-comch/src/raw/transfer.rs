@@ -137,12 +137,13 @@ pub(crate) unsafe extern "C" fn received(
     // SAFETY: DOCA passes a live task that succeeded, so its results are there; its buffer is one of ours, in flight
     // until now, and the immediate data stay as long as this runs.
     finish(context, address, |flight| unsafe {
-        let mut len = 0;
+        let (mut len, mut code) = (0, Code::SUCCESS);
         let buffer = doca_sys::doca_comch_consumer_task_post_recv_get_buf(receive);
         if !buffer.is_null()
             && let Err(error) = call!(doca_buf_get_data_len(buffer, &mut len))
         {
-            log::warn!("{error}: a message is taken to be empty");
+            log::warn!("{error}: a message of unknown length is an error");
+            code = error.code().unwrap_or(Code::UNEXPECTED);
         }
         let bytes = doca_sys::doca_comch_consumer_task_post_recv_get_imm_data(receive);
         let bytes_len = doca_sys::doca_comch_consumer_task_post_recv_get_imm_data_len(receive);
@@ -150,7 +151,7 @@ pub(crate) unsafe extern "C" fn received(
             true => &[],
             false => std::slice::from_raw_parts(bytes, bytes_len as usize),
         };
-        flight.code.set(Code::SUCCESS);
+        flight.code.set(code);
         flight.len.set(len);
         flight.producer.set(doca_sys::doca_comch_consumer_task_post_recv_get_producer_id(receive));
         flight.immediate.set(Immediate::new(immediate));

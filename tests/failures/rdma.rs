@@ -1,5 +1,6 @@
-//! Everything once, in safe Rust: what it calls in DOCA is what the faults strike.
+//! Everything of RDMA and of what it stands on, within one process.
 
+use crate::scenes::{LIMIT, expect};
 use doca::caps::Snapshot;
 use doca::event::{
     AddTask, Condition, GetTask, Publisher, SetTask, Subscriber, WaitEqualTask, WaitNotEqualTask,
@@ -15,9 +16,6 @@ use doca::{
     Refusal, RemoteEvent, RemoteMemory, Result, SyncEvent, log,
 };
 use std::time::Duration;
-
-/// Longer than anything takes that goes well.
-pub const LIMIT: Duration = Duration::from_secs(2);
 
 /// The network is this process's own, so nobody else has the port.
 const PORT: u16 = 4711;
@@ -55,7 +53,7 @@ pub fn run(told: &mut dyn FnMut(&str)) -> Result<()> {
 }
 
 /// The list, every answer of a device, and one that is opened.
-fn devices(told: &mut dyn FnMut(&str)) -> Result<Device> {
+pub fn devices(told: &mut dyn FnMut(&str)) -> Result<Device> {
     let found = Device::find().with(caps::SEND).with(caps::RECEIVE).list()?;
     let info = found.first().ok_or_else(|| Error::refused("scenario", Refusal::NoDevice))?;
     describe(info)?;
@@ -302,12 +300,4 @@ fn number(memory: &PrivateMemory, value: u64) -> Result<Buffer> {
     let mut buffer = memory.take(8)?;
     buffer.copy_from_slice(&value.to_ne_bytes());
     Ok(buffer)
-}
-
-/// What the scenario itself demands.
-fn expect(held: bool) -> Result<()> {
-    match held {
-        true => Ok(()),
-        false => Err(Error::refused("scenario", Refusal::Malformed)),
-    }
 }
