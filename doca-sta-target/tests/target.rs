@@ -5,10 +5,9 @@ mod support;
 
 use doca_sim_initiator::controller::read_write;
 use doca_sim_initiator::load::{self, Load, Mix};
-use doca_sim_initiator::{Controller, Data, Host, Target as Way, wire};
-use doca_sta::diagnosis::Precondition;
+use doca_sim_initiator::{Controller, Data, Host, wire};
 use doca_sta::event::{Event, Origin};
-use nvme_wire::{IoOpcode, Status};
+use nvme_wire::{IoOpcode, Sqe, Status};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 use support::{Ask, BLOCKS, LIMIT, Serving, alone, alone_with, connected, disk, host, start, verify, way};
@@ -185,6 +184,35 @@ fn a_target_ends_under_load() {
     });
 }
 
+#[test]
+fn a_host_leaves_in_the_middle_of_its_commands() {
+    alone("a_host_leaves_in_the_middle_of_its_commands", "", || {
+        let serving = Serving::start();
+        for size in [512, 64 << 10] {
+            let mut controller = connected();
+            let mut queues = [1, 2].map(|qid| controller.io_queue(qid, 32).unwrap());
+            controller.request_event().unwrap();
+            let blocks = (size / 512) as u32;
+            for queue in &mut queues {
+                let flush = Sqe { opcode: IoOpcode::FLUSH.0, nsid: 1, ..Sqe::default() };
+                queue.submit(flush, Data::None).unwrap().unwrap();
+                for opcode in [IoOpcode::READ, IoOpcode::WRITE].repeat(15) {
+                    let data = vec![1; size];
+                    let data = if opcode == IoOpcode::READ { Data::In(size) } else { Data::Out(&data) };
+                    queue.submit(read_write(opcode, 1, 0, blocks), data).unwrap().unwrap();
+                }
+            }
+            // One queue first, and what is left with the controller.
+            let [first, second] = queues;
+            drop(first);
+            drop((second, controller));
+            serving.until("its queues end", |now| now.queues == 0 && now.controllers == 0);
+        }
+        verify(&mut connected(), Duration::from_millis(100));
+        serving.stop();
+    });
+}
+
 /// Set in a process that a test starts to kill it: it is the same test again, in another part.
 const VICTIM: &str = "DOCA_STA_TARGET_VICTIM";
 
@@ -269,58 +297,5 @@ fn a_killed_target_can_be_started_again() {
         verify(&mut eventually_connected(), Duration::from_millis(100));
         again.kill().unwrap();
         again.wait().unwrap();
-    });
-}
-
-fn named(switch: &str) -> String {
-    format!(r#"{{ "extends": "default", "host": {{ "mlx5_0": {{ "sta": {{ "{switch}": false }} }} }} }}"#)
-}
-
-/// The precondition that a target which does not start names.
-fn refused() -> Precondition {
-    let disk = disk();
-    let failure = start(&disk).unwrap_err();
-    failure.finding.clone().unwrap_or_else(|| panic!("{failure}")).precondition
-}
-
-#[test]
-fn a_missing_substrate_is_named() {
-    alone("a_missing_substrate_is_named", &named("substrate"), || {
-        assert_eq!(refused(), Precondition::Libraries)
-    });
-}
-
-#[test]
-fn an_unsupported_device_is_named() {
-    alone("an_unsupported_device_is_named", &named("supported"), || {
-        assert_eq!(refused(), Precondition::Capability)
-    });
-}
-
-#[test]
-fn missing_privileges_are_named() {
-    alone("missing_privileges_are_named", &named("permitted"), || {
-        assert_eq!(refused(), Precondition::Privileges)
-    });
-}
-
-#[test]
-fn missing_steering_is_named_and_points_to_flow() {
-    alone("missing_steering_is_named_and_points_to_flow", &named("steering"), || {
-        let disk = disk();
-        let mut target = start(&disk).unwrap();
-        assert_eq!(target.diagnosis().unwrap().precondition, Precondition::Listener, "nobody came yet");
-        let host = std::thread::spawn(|| {
-            let way = Way { limit: Duration::from_secs(2), ..way() };
-            host().open(&way).map(|_| ()).unwrap_err().to_string()
-        });
-        while !host.is_finished() {
-            target.run_for(Duration::from_millis(20)).unwrap();
-        }
-        println!("{}", host.join().unwrap());
-        let finding = target.diagnosis().unwrap();
-        assert_eq!(finding.precondition, Precondition::Steering);
-        assert!(finding.to_string().contains("DOCA Flow"), "{finding}");
-        target.stop().unwrap();
     });
 }
