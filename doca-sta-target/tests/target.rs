@@ -5,9 +5,9 @@ mod support;
 
 use doca_sim_initiator::controller::read_write;
 use doca_sim_initiator::load::{self, Load, Mix};
-use doca_sim_initiator::{Controller, Data, Host, wire};
+use doca_sim_initiator::{Controller, Data, Host, Part, Target as Way, smoke, wire};
 use doca_sta::event::{Event, Origin};
-use nvme_wire::{IoOpcode, Sqe, Status};
+use nvme_wire::{IoOpcode, Nqn, Sqe, Status};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 use support::{Ask, BLOCKS, LIMIT, Serving, alone, alone_with, connected, disk, host, start, verify, way};
@@ -181,6 +181,36 @@ fn a_target_ends_under_load() {
         serving.until("it is under way", |now| now.namespaces[0].2.get("write_cmds") > Some(50));
         serving.stop();
         assert!(hosts.join().unwrap().is_err(), "the host notices");
+    });
+}
+
+#[test]
+fn the_smoke_test_says_which_part_failed() {
+    alone("the_smoke_test_says_which_part_failed", "", || {
+        let time = Duration::from_millis(50);
+        let run = |way: &Way| {
+            let mut steps = Vec::new();
+            let ended = smoke::run(&host(), way, 1, time, |step| steps.push(step.to_owned()));
+            (ended.map_err(|failure| (failure.part, failure.status())), steps)
+        };
+        let (ended, steps) = run(&way());
+        assert!(
+            matches!(ended, Err((Part::Fabric(0), None))) && steps.is_empty(),
+            "nobody listens: {ended:?}"
+        );
+        let serving = Serving::start();
+        let stranger = Way { subnqn: Nqn::new("nqn.2014-08.org.example:none").unwrap(), ..way() };
+        let (ended, steps) = run(&stranger);
+        assert!(matches!(ended, Err((Part::Admin, Some(_)))) && steps.is_empty(), "{ended:?}");
+        serving.faults.fail_many(Some(IoOpcode::WRITE), 1, 1, Status::WRITE_FAULT);
+        let (ended, steps) = run(&way());
+        assert!(
+            matches!(ended, Err((Part::Io(1), Some(status))) if status.is(Status::WRITE_FAULT)),
+            "{ended:?}"
+        );
+        assert!(steps.len() == 3 && steps.iter().all(|step| step.starts_with("admin: ")), "{steps:?}");
+        assert_eq!(run(&way()).0, Ok(()));
+        serving.stop();
     });
 }
 
