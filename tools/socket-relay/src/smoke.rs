@@ -466,11 +466,16 @@ fn arrows(
     all
 }
 
-/// Where bytes stay: the first arrow that carried none, or else fewer than the one before it.
+/// Where bytes stay: the first arrow that carried none, or fewer than the one before it. A relay reads less where its own
+/// way out is stuck; then it is that.
 fn dark(arrows: &[(&'static str, u64)]) -> Option<&'static str> {
-    let empty = arrows.iter().find(|(_, bytes)| *bytes == 0);
-    let lossy = || arrows.windows(2).find(|pair| pair[1].1 < pair[0].1).map(|pair| &pair[1]);
-    empty.or_else(lossy).map(|(name, _)| *name)
+    let before = arrows.iter().map(|(_, bytes)| *bytes);
+    let before = std::iter::once(1).chain(before);
+    let first = arrows.iter().zip(before).position(|((_, bytes), before)| *bytes < before)?;
+    let (name, bytes) = arrows[first];
+    let behind =
+        arrows.get(first + 1).filter(|(_, behind)| bytes > 0 && *behind == 0 && name.ends_with("relay"));
+    Some(behind.map_or(name, |(name, _)| *name))
 }
 
 /// Sends and reads at once, so that any number of bytes fits; counts what came.

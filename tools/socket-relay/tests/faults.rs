@@ -145,6 +145,18 @@ mod dark {
         words: &str,
         before: impl FnOnce(&Place, &[Process; 2]) -> K,
     ) {
+        of(4096, path, faults, args, words, before);
+    }
+
+    /// The same for a round trip of so many bytes.
+    fn of<K>(
+        bytes: usize,
+        path: &'static str,
+        faults: [&str; 2],
+        args: &[&str],
+        words: &str,
+        before: impl FnOnce(&Place, &[Process; 2]) -> K,
+    ) {
         let place = Place::with_fast_path(path);
         let relays = pair(&place, faults, args);
         let _kept = before(&place, &relays);
@@ -156,6 +168,8 @@ mod dark {
                 "5",
                 "--timeout",
                 "3",
+                "--bytes",
+                &bytes.to_string(),
             ]);
             let output = command.output().unwrap();
             let said = String::from_utf8(output.stdout).unwrap();
@@ -191,6 +205,13 @@ mod dark {
     fn from_the_link_to_the_dpu_relay() {
         let faults = ["", FROM_THE_FIRST[1]];
         arrow("require", faults, &[], "the dark arrow: link -> DPU relay", echoes);
+    }
+
+    #[test]
+    fn from_the_dpu_relay_to_the_application() {
+        // It accepts, and reads nothing; more is sent than all buffers on the way hold.
+        let much = |place: &Place, _: &[Process; 2]| UnixListener::bind(place.server_path()).unwrap();
+        of(4 << 20, "auto", ["", ""], &[], "the dark arrow: DPU relay -> application", much);
     }
 
     #[test]
