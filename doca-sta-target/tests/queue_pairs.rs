@@ -298,7 +298,7 @@ fn a_silent_queue_pair_is_told_of_once_with_what_to_check() {
         };
         assert!(about(&unconfirmed, "initiator: "), "{:?}", warnings());
         assert!(about(&mute, "steering: "), "{:?}", warnings());
-        assert!(about(&unanswered, "initiator: "), "{:?}", warnings());
+        assert!(about(&unanswered, "application: "), "{:?}", warnings());
         assert!(warnings().iter().any(|line| line.contains("DOCA Flow")), "{:?}", warnings());
         let later = Instant::now() + Duration::from_millis(500);
         bare.until("time passes", |_| Instant::now() > later);
