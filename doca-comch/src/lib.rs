@@ -15,6 +15,46 @@
 //! Wrong orders do not compile. What changes by itself (a peer goes, a client falls back to idle) is checked when it
 //! matters, and a handle whose object is gone gives an error value.
 //!
+//! # Example
+//!
+//! A question from the host, and the answer of the DPU. It takes both, so it is compiled here and not run; the examples
+//! `comch_ctrl_path_server` and `comch_ctrl_path_client` of the repository run as two processes.
+//!
+//! ```no_run
+//! use doca_comch::{Client, Server};
+//! use doca_common::{Device, Error, ProgressEngine};
+//!
+//! /// On the DPU, for the host function 3b:00.0.
+//! fn serve() -> Result<(), Error> {
+//!     let device = Device::open("03:00.0")?;
+//!     let function = device.representor("3b:00.0")?;
+//!     let engine = ProgressEngine::new()?;
+//!     let server = Server::configure(&device, &function, "greetings")?.start(&engine)?.running()?;
+//!     let client = server.wait()?;
+//!     let name = client.receive()?;
+//!     client.send_parts(&[b"hello, ", &name])?;
+//!     client.wait_sent()?;
+//!     server.stop().wait()?;
+//!     Ok(())
+//! }
+//!
+//! /// On the host, in that function.
+//! fn ask() -> Result<Vec<u8>, Error> {
+//!     let device = Device::open("3b:00.0")?;
+//!     let engine = ProgressEngine::new()?;
+//!     let mut config = Client::configure(&device, "greetings")?;
+//!     config.set_max_msg_size(4080)?;
+//!     // Where no server has that name, the client gets no further than STARTING.
+//!     let client = config.start(&engine)?.running()?;
+//!     let server = client.connection()?;
+//!     server.send(b"world")?;
+//!     let answer = server.receive()?;
+//!     client.stop().wait()?;
+//!     Ok(answer)
+//! }
+//! # _ = (serve, ask);
+//! ```
+//!
 //! # Messages
 //!
 //! The control path takes messages up to [`caps::MAX_MSG_SIZE`]. [`Connection::send`] copies and never waits: while too

@@ -91,7 +91,36 @@ struct Outgoing {
     held: Option<SharedBuffer>,
     size: usize,
     peer: Peer,
+}
+
+/// How many messages may be sent, as the peer tells.
+#[derive(Debug)]
+struct Allowance {
+    /// Buffers that the peer has.
+    messages: u32,
+    /// Messages that may be sent, counted from the first.
+    allowed: u64,
     sent: u64,
+}
+
+impl Allowance {
+    fn new(messages: u32) -> Allowance {
+        Allowance { messages, allowed: u64::from(messages), sent: 0 }
+    }
+
+    fn left(&self) -> u64 {
+        self.allowed - self.sent
+    }
+
+    /// The peer allows so many, counted from the first: never fewer than before, and no more than all its buffers are
+    /// free.
+    fn grant(&mut self, upto: u64) -> Result<(), String> {
+        if upto < self.allowed || upto > self.sent + u64::from(self.messages) {
+            return Err(format!("{upto} messages may be sent, after {} were", self.sent));
+        }
+        self.allowed = upto;
+        Ok(())
+    }
 }
 
 /// The peer's consumer.
@@ -105,9 +134,7 @@ enum Peer {
         consumer: RemoteConsumer,
         /// Bytes of the longest message for it.
         room: usize,
-        messages: u32,
-        /// Messages that may be sent, counted from the first.
-        allowed: u64,
+        allowance: Allowance,
     },
 }
 
@@ -216,16 +243,10 @@ impl Fast {
             (FastNote::Ready { consumer, room, messages }, Peer::Unknown) => {
                 let consumer = connection.consumer(consumer).map_err(|error| error.to_string())?;
                 let room = outgoing.size.min(room as usize);
-                outgoing.peer = Peer::Ready { consumer, room, messages, allowed: u64::from(messages) };
+                outgoing.peer = Peer::Ready { consumer, room, allowance: Allowance::new(messages) };
             }
             (FastNote::None, Peer::Unknown) => outgoing.peer = Peer::None,
-            (FastNote::Credit(upto), Peer::Ready { messages, allowed, .. }) => {
-                // No more than all its buffers are free.
-                if upto < *allowed || upto > outgoing.sent + u64::from(*messages) {
-                    return Err(format!("{upto} messages may be sent, after {} were", outgoing.sent));
-                }
-                *allowed = upto;
-            }
+            (FastNote::Credit(upto), Peer::Ready { allowance, .. }) => allowance.grant(upto)?,
             _ => return Err(format!("{note:?} is not expected")),
         }
         Ok(())
@@ -269,12 +290,12 @@ impl Fast {
 
     pub(super) fn room(&self) -> usize {
         let Some(outgoing) = &self.outgoing else { return 0 };
-        let Peer::Ready { allowed, .. } = outgoing.peer else { return 0 };
+        let Peer::Ready { allowance, .. } = &outgoing.peer else { return 0 };
         let stuck = self.broken.is_some() || outgoing.held.is_some();
         if stuck || !matches!(outgoing.producer, Left::Running(_)) {
             return 0;
         }
-        outgoing.free.len().min(usize::try_from(allowed - outgoing.sent).unwrap_or(usize::MAX))
+        outgoing.free.len().min(usize::try_from(allowance.left()).unwrap_or(usize::MAX))
     }
 
     pub(super) fn send(
@@ -435,7 +456,6 @@ impl Outgoing {
             held: None,
             size,
             peer: Peer::Unknown,
-            sent: 0,
         })
     }
 
@@ -464,13 +484,15 @@ impl Outgoing {
 
     /// Sends a message now, or as soon as it can be.
     fn send(&mut self, buffer: SharedBuffer) -> Result<(), String> {
-        let (Left::Running(producer), Peer::Ready { consumer, .. }) = (&self.producer, &self.peer) else {
+        let (Left::Running(producer), Peer::Ready { consumer, allowance, .. }) =
+            (&self.producer, &mut self.peer)
+        else {
             return Err("the producer has stopped".to_owned());
         };
         match producer.send(consumer, buffer, &[]) {
             Ok(pending) => {
                 self.sending.push_back(pending);
-                self.sent += 1;
+                allowance.sent += 1;
                 Ok(())
             }
             Err(failed) if failed.error.is_retryable() => {
@@ -486,4 +508,41 @@ impl Outgoing {
 fn now<C: Context>(left: &mut Left<C>) -> &Left<C> {
     *left = std::mem::replace(left, Left::Consumed).now();
     left
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Allowance;
+
+    #[test]
+    fn whatever_the_peer_allows_no_more_is_sent_than_it_has_buffers() {
+        let mut state = 0x5eed_u64;
+        let mut dice = || {
+            state ^= state << 13;
+            state ^= state >> 7;
+            state ^= state << 17;
+            state
+        };
+        let (mut taken, mut refused) = (0, 0);
+        for _ in 0..2000 {
+            let messages = [1, 2, 64, u32::MAX][(dice() % 4) as usize];
+            let mut allowance = Allowance::new(messages);
+            for _ in 0..100 {
+                // Near what is right, or anything.
+                let near = (allowance.sent + u64::from(messages)).wrapping_add(dice() % 5).wrapping_sub(2);
+                let upto = [near, dice(), allowance.allowed, u64::MAX][(dice() % 4) as usize];
+                let before = allowance.allowed;
+                match allowance.grant(upto) {
+                    Ok(()) => taken += 1,
+                    Err(_) => {
+                        assert_eq!(allowance.allowed, before);
+                        refused += 1;
+                    }
+                }
+                assert!(allowance.allowed >= before && allowance.left() <= u64::from(messages));
+                allowance.sent += dice() % (allowance.left() + 1);
+            }
+        }
+        assert!(taken > 10_000 && refused > 10_000, "{taken} {refused}");
+    }
 }
