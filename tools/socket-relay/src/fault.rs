@@ -69,11 +69,13 @@ pub enum Exit {
     NotServed = 9,
     /// There is no running relay to be asked (`--status`, `--ask`).
     NotAsked = 10,
+    /// The relay that was asked could not do it (`--ask`).
+    SaidNo = 11,
 }
 
 impl Exit {
     /// All of them, with a few words for people.
-    pub const ALL: [(Exit, &str); 11] = [
+    pub const ALL: [(Exit, &str); 12] = [
         (Exit::Ok, "all is well"),
         (Exit::Usage, "command line or configuration"),
         (Exit::Bind, "the socket could not be bound"),
@@ -88,6 +90,7 @@ impl Exit {
             "no session within --conn-retry: a DPU relay answers, but does not serve --cc-name",
         ),
         (Exit::NotAsked, "--status, --ask: there is no relay to be asked"),
+        (Exit::SaidNo, "--ask: the relay could not do what it was asked for"),
     ];
 }
 

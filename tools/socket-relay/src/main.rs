@@ -55,6 +55,9 @@ fn run(mut options: Options) -> Result<u8, Fault> {
             };
             let answer = smoke::ask(admin, command, Duration::from_secs(10))?;
             println!("{answer:#}");
+            if answer["ok"] == false {
+                return Ok(Exit::SaidNo as u8);
+            }
         }
         Mode::Run | Mode::Check => {
             options.settings.doca_version = doca_version();

@@ -211,7 +211,7 @@ impl Smoke<'_> {
         match std::fs::symlink_metadata(self.socket) {
             Ok(meta) if meta.file_type().is_socket() => Ok(String::new()),
             Ok(_) => Err(Failed::new(Class::Bind, "it is not a socket".to_owned())),
-            Err(e) if e.kind() == ErrorKind::NotFound => Err(self.why_absent()),
+            Err(e) if e.kind() == ErrorKind::NotFound => self.absent(),
             Err(e) if e.kind() == ErrorKind::PermissionDenied => {
                 Err(Failed::new(Class::Permission, e.to_string()))
             }
@@ -220,32 +220,34 @@ impl Smoke<'_> {
     }
 
     /// A socket that is not there may be told of by its relay, as soon as that has tried to reach the other side.
-    fn why_absent(&self) -> Failed {
+    fn absent(&self) -> Step {
         let path = self.socket.display();
         match self.admin.map(crate::local::dial) {
             Some(Ok(_) | Err(Errno::EAGAIN)) => {}
             Some(Err(errno @ (Errno::EACCES | Errno::EPERM))) => {
                 let why = format!("{path} does not exist, and its relay may not be asked: {errno}");
-                return Failed::new(Class::Permission, why);
+                return Err(Failed::new(Class::Permission, why));
             }
-            _ => return self.why_no_relay(),
+            _ => return Err(self.why_no_relay()),
         }
         let until = Instant::now() + self.options.timeout;
         loop {
-            let status = match self.say_admin("status") {
-                Ok(status) => status,
-                Err(why) => return Failed::new(Class::Connect, format!("{path} does not exist: {why}")),
-            };
+            let status = self
+                .say_admin("status")
+                .map_err(|why| Failed::new(Class::Connect, format!("{path} does not exist: {why}")))?;
+            if self.socket.exists() {
+                return Ok("(it came just now)".to_owned());
+            }
             let known = status["last_error"].as_str();
-            if known.is_none() && Instant::now() < until && !self.socket.exists() {
+            if known.is_none() && Instant::now() < until {
                 thread::sleep(Duration::from_millis(20));
                 continue;
             }
             let last = known.unwrap_or("no error so far");
             let why =
                 format!("{path} does not exist, as its relay has no session ({}): {last}", status["session"]);
-            return other_side(&status)
-                .map_or_else(|| Failed::new(Class::Connect, &*why), |cause| Failed::by(cause, &*why));
+            return Err(other_side(&status)
+                .map_or_else(|| Failed::new(Class::Connect, &*why), |cause| Failed::by(cause, &*why)));
         }
     }
 

@@ -150,8 +150,44 @@ fn because_the_application_is_down() {
     let host = place.host(&[]);
     expect(&place, 26, "its application");
     assert!(host.log().contains("class 4") && host.log().contains("ENOENT"), "{}", host.log());
+    let status = |name: &str| place.ask(&place.client_path(), "status")[name].clone();
+    assert_eq!(status("application"), "fails");
+    // The first client that it serves proves that it is back.
     echo(UnixListener::bind(place.server_path()).unwrap());
+    works(&place);
+    assert_eq!(
+        (status("application"), status("last_error")),
+        ("not seen to fail".into(), serde_json::Value::Null)
+    );
     expect(&place, 0, "smoke: ok");
+}
+
+#[test]
+fn what_a_relay_is_asked_has_an_exit_status() {
+    let place = Place::new();
+    let ask = |command: &str| {
+        let output =
+            place.program().args(["--ask", command, "-s"]).arg(place.client_path()).output().unwrap();
+        (
+            output.status.code(),
+            String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr),
+        )
+    };
+    let (status, said) = ask("status");
+    assert_eq!(status, Some(10), "{said}");
+    assert!(said.contains("class 3") && said.contains("not started, or another path"), "{said}");
+    let mut host = host(&place, "a", &[]);
+    place.ask(&place.client_path(), "status");
+    let (status, said) = ask("status");
+    assert_eq!(status, Some(0), "{said}");
+    for command in ["nonsense", "probe"] {
+        let (status, said) = ask(command);
+        assert_eq!(status, Some(11), "{said}");
+    }
+    host.kill();
+    let (status, said) = ask("status");
+    assert_eq!(status, Some(10), "{said}");
+    assert!(said.contains("a stale admin socket"), "{said}");
 }
 
 #[test]

@@ -59,6 +59,30 @@ fn stand_in(place: &Place, seen: [u64; 8]) {
     thread::spawn(move || admin.incoming().for_each(|stream| answer(&mut stream.unwrap()).unwrap()));
 }
 
+#[test]
+fn a_socket_that_comes_while_its_relay_is_asked_is_there() {
+    let place = Place::new();
+    let mut admin = place.client_path().into_os_string();
+    admin.push(".admin");
+    let admin = UnixListener::bind(admin).unwrap();
+    let path = place.client_path();
+    thread::spawn(move || {
+        // The test tries first whether there is anybody.
+        let _tried = admin.accept().unwrap();
+        let (mut stream, _) = admin.accept().unwrap();
+        BufReader::new(stream.try_clone().unwrap()).read_line(&mut String::new()).unwrap();
+        let bound = UnixListener::bind(path).unwrap();
+        let status =
+            json!({ "session": "up", "other_side": "unknown", "last_error": "class 4: the application" });
+        writeln!(stream, "{status}").unwrap();
+        while let Ok((_client, _)) = bound.accept() {}
+    });
+    let mut command = place.program();
+    command.arg("--smoke").arg("-s").arg(place.client_path()).args(["--steps", "2", "--timeout", "60"]);
+    let output = command.output().unwrap();
+    assert_eq!(output.status.code(), Some(0), "{output:?}");
+}
+
 fn named(seen: [u64; 8], name: &str) {
     let place = Place::new();
     stand_in(&place, seen);

@@ -23,6 +23,7 @@ impl<T: Transport> Relay<T> {
         if errno == 0 {
             if self.link.application_fails {
                 log::info!(target: crate::LOG, "the application answers again");
+                self.link.last_error = None;
             }
         } else {
             let errno = Errno::from_raw(i32::try_from(errno).unwrap_or(0));

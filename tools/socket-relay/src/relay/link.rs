@@ -225,7 +225,12 @@ impl<T: Transport> Relay<T> {
                 log::debug!(target: crate::LOG, "stream {id}: client process {} of user {}", identity.pid, identity.uid);
                 self.dial(id, now, now + DIAL);
             }
-            Event::Accepted(id) => self.connections.accept(id),
+            Event::Accepted(id) => {
+                self.connections.accept(id);
+                if self.link.application_fails {
+                    self.application_is(0, now);
+                }
+            }
             Event::Incoming(id) => self.connections.wants_to_take(id),
             Event::Credit(id) => self.connections.wants_to_send(id),
             Event::PeerGone(id) => {
