@@ -65,7 +65,7 @@ impl Run {
     pub fn of(case: &Case) -> Self {
         let mut command = command(case.scene);
         if !case.function.is_empty() {
-            let rule = format!("call={}:{}:{}", case.function, case.nth, case.code);
+            let rule = format!("{}call={}:{}:{}", case.scene.fails, case.function, case.nth, case.code);
             command.env("DOCA_SIM_FAULTS", rule);
         }
         if !case.profile.is_empty() {
@@ -111,10 +111,10 @@ impl fmt::Display for Run {
 /// A scene in this binary, with no other setting than the network's.
 fn command(scene: &Scene) -> Command {
     let mut command = scenes::process("scene", scene.name, scene.side);
-    for variable in ["FAULTS", "PROFILE", "TRACE", "TOPOLOGY", "STRICT"] {
+    for variable in ["PROFILE", "TRACE", "TOPOLOGY", "STRICT"] {
         command.env_remove(format!("DOCA_SIM_{variable}"));
     }
-    command.stdin(Stdio::null());
+    command.env("DOCA_SIM_FAULTS", scene.fails).stdin(Stdio::null());
     command
 }
 

@@ -6,11 +6,15 @@
 
 #![allow(missing_docs, reason = "a test")]
 
+mod bridge;
 mod calls;
 mod comch;
+#[path = "../../doca-sta/tests/support/mod.rs"]
+mod disk;
 mod rdma;
 mod scenes;
 mod table;
+mod target;
 
 use calls::{Case, Run, Verdict};
 use scenes::SCENES;

@@ -1,6 +1,6 @@
 //! What runs in the processes: scenes, in one call of which a failure is put, and their partners, in which nothing fails.
 
-use crate::{comch, rdma};
+use crate::{bridge, comch, rdma, target};
 use doca::{Error, Refusal, Result};
 use std::io::{BufRead, BufReader, Lines, Read};
 use std::process::{Child, ChildStdout, Command, Stdio};
@@ -26,6 +26,8 @@ pub struct Scene {
     pub run: fn(Told<'_>) -> Result<()>,
     /// The directories of the crates whose calls are struck here. Those of others are if no scene before calls them.
     pub crates: &'static [&'static str],
+    /// What fails in it besides, so that it is told of that.
+    pub fails: &'static str,
     /// How profiles begin that change nothing here.
     pub indifferent: &'static [&'static str],
 }
@@ -37,6 +39,7 @@ pub const SCENES: &[Scene] = &[
         side: HOST,
         run: rdma::run,
         crates: &["doca-common", "doca-rdma"],
+        fails: "",
         indifferent: &["sta-", "comch-"],
     },
     Scene {
@@ -44,6 +47,7 @@ pub const SCENES: &[Scene] = &[
         side: DPU,
         run: rdma::run_on_dpu,
         crates: &[],
+        fails: "",
         indifferent: &["sta-", "comch-"],
     },
     Scene {
@@ -51,6 +55,7 @@ pub const SCENES: &[Scene] = &[
         side: HOST,
         run: comch::client,
         crates: &["doca-comch"],
+        fails: "",
         indifferent: &["sta-"],
     },
     Scene {
@@ -58,7 +63,24 @@ pub const SCENES: &[Scene] = &[
         side: DPU,
         run: comch::server,
         crates: &["doca-comch"],
+        fails: "",
         indifferent: &["sta-"],
+    },
+    Scene {
+        name: "bridge",
+        side: HOST,
+        run: bridge::run,
+        crates: &[],
+        fails: "",
+        indifferent: &["sta-", "comch-"],
+    },
+    Scene {
+        name: "storage target",
+        side: HOST,
+        run: target::run,
+        crates: &["doca-sta"],
+        fails: "unit=1:recoverable;",
+        indifferent: &["comch-"],
     },
 ];
 

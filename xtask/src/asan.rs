@@ -40,7 +40,7 @@ const TWO_PROCESSES: &str = "comch::";
 const LEAKS_BY_INTENTION: &str = "any_handle_can_be_forgotten";
 
 /// Whose tests they are, built once for all.
-const FACADE: &[&str] = &["--package", "doca", "--features", "comch"];
+const FACADE: &[&str] = &["--package", "doca", "--features", "sta,comch"];
 
 /// What rustc is told. `-Z` needs either a nightly or this word to a stable one.
 const FLAGS: &str = "-Zsanitizer=address -Clink-arg=-rdynamic --cfg doca_sim_asan";

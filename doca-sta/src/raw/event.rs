@@ -47,6 +47,11 @@ fn io_of(qp: QpHandle, body: impl FnOnce(&IoInstance, u32)) {
     });
 }
 
+/// Logs what an event does not tell.
+fn untold<T>(told: Result<T>) -> Option<T> {
+    told.map_err(|error| log::warn!("{error}: an event says less than it should")).ok()
+}
+
 /// A command that DOCA does not execute.
 pub(super) unsafe extern "C" fn command(
     qp: *mut doca_sta_qp_handle,
@@ -76,10 +81,10 @@ pub(super) unsafe extern "C" fn transport_error(
     let (mut qp, mut operation, mut syndrome, mut vendor) = (ptr::null(), 0, 0, 0);
     // SAFETY: the event is valid in here, and the out-parameters are locals. What cannot be told stays 0.
     unsafe {
-        let _ = call!(doca_sta_event_transport_err_get_qp_handle(event, &mut qp));
-        let _ = call!(doca_sta_event_transport_err_get_operation(event, &mut operation));
-        let _ = call!(doca_sta_event_transport_err_get_syndrome(event, &mut syndrome));
-        let _ = call!(doca_sta_event_transport_err_get_vendor_syndrome(event, &mut vendor));
+        untold(call!(doca_sta_event_transport_err_get_qp_handle(event, &mut qp)));
+        untold(call!(doca_sta_event_transport_err_get_operation(event, &mut operation)));
+        untold(call!(doca_sta_event_transport_err_get_syndrome(event, &mut syndrome)));
+        untold(call!(doca_sta_event_transport_err_get_vendor_syndrome(event, &mut vendor)));
     }
     let Some(qp) = QpHandle::new(qp) else { return };
     io_of(qp, |io, index| io.transport_failed(index, operation, syndrome, vendor));
@@ -89,7 +94,7 @@ pub(super) unsafe extern "C" fn transport_error(
 unsafe extern "C" fn back_end_timeout(event: *const doca_sta_event_be_timeout, channel: doca_data) {
     let mut handle = ptr::null();
     // SAFETY: the event is valid in here, and the out-parameter is a local.
-    let _ = unsafe { call!(doca_sta_event_be_timeout_get_be_handle(event, &mut handle)) };
+    untold(unsafe { call!(doca_sta_event_be_timeout_get_be_handle(event, &mut handle)) });
     let handle = NonNull::new(handle.cast_mut()).map(BackEnd);
     control(channel, |instance| {
         let back_end = handle.and_then(|handle| instance.back_end_of(handle));
@@ -102,15 +107,11 @@ unsafe extern "C" fn eu_error(event: *const doca_sta_event_eu_err, channel: doca
     let (mut fatal, mut handle) = (true, ptr::null());
     // SAFETY: the event is valid in here, and the out-parameters are locals. The unit is named by what is not fatal only.
     let eu = unsafe {
-        let _ = call!(doca_sta_event_eu_err_is_fatal_error(event, &mut fatal));
-        if !fatal
-            && call!(doca_sta_event_eu_err_get_eu_handle(event, &mut handle)).is_ok()
-            && !handle.is_null()
-        {
-            super::stats::describe(handle).ok()
-        } else {
-            None
+        untold(call!(doca_sta_event_eu_err_is_fatal_error(event, &mut fatal)));
+        if !fatal {
+            untold(call!(doca_sta_event_eu_err_get_eu_handle(event, &mut handle)));
         }
+        if handle.is_null() { None } else { untold(super::stats::describe(handle)) }
     };
     control(channel, |instance| instance.record(Event::EuFailed { fatal, eu }));
 }
@@ -133,7 +134,7 @@ impl Handle {
 /// An error status that DOCA sent without asking.
 #[cfg(doca_has_sta_cqe_notify)]
 mod notify {
-    use super::control;
+    use super::{control, untold};
     use crate::event::{ErrorResponse, Event, Origin};
     use doca_common::call;
     use doca_sys::{doca_data, doca_sta_cqe_notify_type, doca_sta_event_cqe_notify};
@@ -147,16 +148,16 @@ mod notify {
         let (mut opcode, mut cid, mut nsid, mut lba) = (0, 0, 0, 0);
         // SAFETY: the event is valid in here, and the out-parameters are locals. What cannot be told stays 0.
         unsafe {
-            let _ = call!(doca_sta_event_cqe_notify_get_cqe_notify_type(event, &mut kind));
-            let _ = call!(doca_sta_event_cqe_notify_get_cqe(event, completion.as_mut_ptr()));
-            let _ = call!(doca_sta_event_cqe_notify_get_capsule_params(
+            untold(call!(doca_sta_event_cqe_notify_get_cqe_notify_type(event, &mut kind)));
+            untold(call!(doca_sta_event_cqe_notify_get_cqe(event, completion.as_mut_ptr())));
+            untold(call!(doca_sta_event_cqe_notify_get_capsule_params(
                 event,
                 &mut opcode,
                 &mut cid,
                 &mut nsid,
                 &mut lba
-            ));
-            let _ = call!(doca_sta_event_cqe_notify_get_param_err_location(event, &mut location));
+            )));
+            untold(call!(doca_sta_event_cqe_notify_get_param_err_location(event, &mut location)));
         }
         let origin = if kind == doca_sta_cqe_notify_type::DOCA_STA_CQE_NOTIF_NVME_COMP_ERR {
             Origin::Disk

@@ -80,16 +80,20 @@ impl Handle {
 
     /// How many queue pairs each unit serves. The context runs.
     pub(crate) fn unit_connections(&self) -> Result<Vec<(Unit, u16)>> {
-        let connections = |unit| {
-            let mut count = 0;
-            // SAFETY: a unit of a context that runs; without an array only the number is told, to a local.
-            unsafe {
-                call!(doca_sta_get_eu_connect_qp_stats(unit, ptr::null_mut(), &mut count))?;
-                Ok((describe(unit)?, count))
+        let mut connections = Vec::new();
+        for handle in self.units()? {
+            // SAFETY: a unit of a context that runs.
+            let unit = unsafe { describe(handle) }?;
+            // DOCA asks those that take commands only.
+            if unit.kind != EuKind::Completion {
+                continue;
             }
-        };
-        let units = self.units()?.into_iter().map(connections).collect::<Result<Vec<_>>>()?;
-        Ok(units.into_iter().filter(|(unit, _)| unit.kind == EuKind::Completion).collect())
+            let mut count = 0;
+            // SAFETY: as above; without an array only the number is told, to a local.
+            unsafe { call!(doca_sta_get_eu_connect_qp_stats(handle, ptr::null_mut(), &mut count)) }?;
+            connections.push((unit, count));
+        }
+        Ok(connections)
     }
 
     /// Sets the counters of all units to 0. The context runs.

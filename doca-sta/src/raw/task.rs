@@ -4,7 +4,7 @@
 use crate::instance::Instance;
 use crate::io_instance::IoInstance;
 use doca_common::raw::{as_number, current, number, task};
-use doca_common::{Code, Error, Result, call};
+use doca_common::{Code, Result, call};
 use doca_sys::{doca_data, doca_error_t, doca_sta_producer_task_send};
 use std::any::Any;
 use std::ptr::{self, NonNull};
@@ -77,9 +77,7 @@ pub(crate) unsafe fn submit(
             Err(error) => {
                 // SAFETY: it was not taken, so it is ours, and forgotten here.
                 unsafe { doca_sys::doca_task_free(common.as_ptr()) };
-                return Err(
-                    Error::doca(call, error.code().unwrap_or(Code::UNEXPECTED)).with("doca_task_submit")
-                );
+                return Err(error.with(call));
             }
         }
     }
