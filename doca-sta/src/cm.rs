@@ -9,7 +9,7 @@
 //! ```
 
 use crate::raw::cm::{Channel, CmId, Listening, TakenRequest};
-use doca_common::{Error, Result};
+use doca_common::Result;
 use std::ffi::c_void;
 use std::fmt;
 use std::net::SocketAddr;
@@ -69,8 +69,7 @@ impl Listener {
     ///
     /// The operating system's, with the address: in use, or of no RDMA device.
     pub fn bind(address: SocketAddr) -> Result<Self> {
-        let listening = Listening::new(address, BACKLOG)
-            .map_err(|error| Error::io("rdma_listen", &error).with(address.to_string()))?;
+        let listening = Listening::new(address, BACKLOG).map_err(|error| error.with(address.to_string()))?;
         let mut address = address;
         address.set_port(listening.port());
         Ok(Listener { listening, address })
@@ -88,8 +87,7 @@ impl Listener {
     /// The operating system's.
     pub fn next(&self) -> Result<Option<CmEvent>> {
         static NUMBER: AtomicU64 = AtomicU64::new(1);
-        let taken = self.listening.take(|| NUMBER.fetch_add(1, Ordering::Relaxed));
-        let taken = taken.map_err(|error| Error::io("rdma_get_cm_event", &error))?;
+        let taken = self.listening.take(|| NUMBER.fetch_add(1, Ordering::Relaxed))?;
         Ok(taken.map(|taken| {
             let number = CmNumber(taken.number);
             match (taken.kind, taken.request) {

@@ -4,7 +4,7 @@ use crate::config::{
     BackEndId, Config, Namespace, NamespaceId, Owner, Subsystem, SubsystemId, plan_back_end, plan_namespace,
 };
 use crate::event::{Eu, Event};
-use crate::instance::{Instance, Phase, next_channel, require_own};
+use crate::instance::{Instance, Phase, QueueEntry, next_channel, require_own};
 use crate::io::IoSeed;
 use crate::limits::Limits;
 use crate::raw::io::IoHandle;
@@ -345,7 +345,9 @@ impl Sta {
         self.owner.life().require_running(CALL)?;
         let objects = self.owner.objects.borrow();
         let Some(handle) = objects.back_ends[id.index].handle else { return Ok(Vec::new()) };
-        let queues = objects.queues.iter().filter(|entry| entry.back_end == id.index);
+        // DOCA may have let those go that are on their way out.
+        let is_own = |entry: &&QueueEntry| entry.back_end == id.index && entry.phase == Phase::Live;
+        let queues = objects.queues.iter().filter(is_own);
         let lent = queues.filter_map(|entry| entry.lent.as_ref());
         lent.map(|lent| self.owner.handle().queue_counters(handle, lent)).collect()
     }

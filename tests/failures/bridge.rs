@@ -18,6 +18,9 @@ pub fn run(_: crate::scenes::Told<'_>) -> Result<()> {
     let (receives, sends) = (server.enable::<ReceiveTask>(2)?, client.enable::<SendTask>(2)?);
     let (server, client) = (server.start(&engine)?, client.start(&engine)?);
     let listener = listen(&device)?;
+    let turned_away = client.connect_addr(Address::from(listener.address()))?;
+    drop(request(&listener, &engine)?);
+    expect(turned_away.wait_for(LIMIT).is_err())?;
     let connecting = client.connect_addr(Address::from(listener.address()))?;
     // Its channel is kept beside it.
     let (id, _channel) = request(&listener, &engine)?.into_raw().ok_or_else(lost)?;

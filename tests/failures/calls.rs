@@ -1,6 +1,7 @@
 //! One run of a scene in a process of its own, and what it said.
 
 use crate::scenes::{self, Scene};
+use crate::table;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::os::unix::process::ExitStatusExt;
@@ -71,7 +72,7 @@ impl Run {
         if !case.profile.is_empty() {
             command.env("DOCA_SIM_PROFILE", &case.profile);
         }
-        if crate::table::leaks(&case.function) {
+        if table::leaks(&case.function) {
             command.env("ASAN_OPTIONS", "detect_leaks=0");
         }
         Self::by(&mut command)
@@ -127,14 +128,15 @@ pub fn traced(scene: &Scene) -> BTreeMap<String, usize> {
     let mut functions = BTreeMap::new();
     for line in std::fs::read_to_string(trace.path()).unwrap().lines() {
         let fields: Vec<&str> = line.split(' ').collect();
-        if fields[2] != "-" {
+        let is_fallible = fields[2] != "-" || table::RDMACM.iter().any(|(name, _)| *name == fields[1]);
+        if is_fallible {
             *functions.entry(fields[1].to_owned()).or_insert(0) += 1;
         }
     }
     functions
 }
 
-/// The codes that DOCA's headers document for each function.
+/// The codes that DOCA's headers document for each function, and those of librdmacm that the crates call.
 pub fn documented() -> BTreeMap<String, Vec<String>> {
     let mut documented = BTreeMap::new();
     for entry in std::fs::read_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/abi")).unwrap() {
@@ -145,6 +147,8 @@ pub fn documented() -> BTreeMap<String, Vec<String>> {
             }
         }
     }
+    let codes = |codes: &str| codes.split(' ').map(str::to_owned).collect();
+    documented.extend(table::RDMACM.iter().map(|(name, all)| ((*name).to_owned(), codes(all))));
     documented
 }
 
@@ -171,7 +175,9 @@ fn collect(path: &Path, names: &mut BTreeSet<String>) {
     let text = std::fs::read_to_string(path).unwrap();
     let code = text.lines().map(str::trim).filter(|line| !line.starts_with("//") && !line.starts_with("#["));
     let words = code.flat_map(|line| line.split(|c: char| !c.is_ascii_alphanumeric() && c != '_'));
-    names.extend(words.filter(|word| word.starts_with("doca_")).map(str::to_owned));
+    names.extend(
+        words.filter(|word| word.starts_with("doca_") || word.starts_with("rdma_")).map(str::to_owned),
+    );
 }
 
 /// The names in the table of profiles.

@@ -9,6 +9,7 @@ use doca::sta::cm::{CmEvent, Listener};
 use doca::sta::event::{EuKind, Event, IoEvent};
 use doca::sta::{Command, Io, Namespace, PlainAllocator, Qp, SqSize, Sta, Subsystem, caps, completion};
 use doca::{Buffer, Device, Error, Memory, PrivateMemory, ProgressEngine, Refusal, Result};
+use std::sync::atomic::Ordering;
 
 const NQN: &str = "nqn.2014-08.org.example:one";
 /// Opcodes of NVMe.
@@ -28,7 +29,8 @@ pub fn run(told: Told<'_>) -> Result<()> {
     config.set_io_contexts(2)?;
     expect(config.io_contexts()? == 2)?;
     config.set_allocator(PlainAllocator::new())?;
-    let back_end = config.add_back_end(vec![Counted::new(64).0])?;
+    let (queue, deleted) = Counted::new(64);
+    let back_end = config.add_back_end(vec![queue])?;
     let subsystem = config.add_subsystem(NQN)?;
     let namespace = Namespace { subsystem, nsid: 1, block_size: 512, back_end, disk_nsid: 1 };
     let namespace = config.add_namespace(namespace)?;
@@ -62,16 +64,17 @@ pub fn run(told: Told<'_>) -> Result<()> {
     drop((qp, other, last, events));
 
     let mut events = sta.events();
-    let mut gone = |wanted: Event| {
+    let mut until_gone = |is_gone: &dyn Fn(Option<Event>) -> bool| {
         until(&engine, || match events.next() {
             Some(Event::Stuck { call, code }) => Err(Error::doca(call, code)),
-            event => Ok((event.as_ref() == Some(&wanted)).then_some(())),
+            event => Ok(is_gone(event).then_some(())),
         })
     };
     sta.remove_namespace(namespace)?;
-    gone(Event::NamespaceRemoved(namespace))?;
+    until_gone(&|event| event == Some(Event::NamespaceRemoved(namespace)))?;
     sta.remove_back_end(back_end)?;
-    gone(Event::BackEndRemoved(back_end))?;
+    // Its queue: there are releases that let the disk itself go after the stop only.
+    until_gone(&|_| deleted.load(Ordering::Relaxed) == 1)?;
     io.close(LIMIT)?;
     sta.stop().wait_for(LIMIT)?;
     Ok(())

@@ -186,9 +186,17 @@ pub fn boundary(name: &'static str, body: impl FnOnce() -> Res) -> Code {
     code
 }
 
-/// The same for entries that do not return `doca_error_t`.
+/// The same for entries that do not return `doca_error_t`. What is to fail gives the fallback, and `errno`.
 pub fn boundary_or<T>(name: &'static str, fallback: T, body: impl FnOnce() -> T) -> T {
-    let value = guard(name, fallback, body);
+    let injected = if fault::armed() { fault::system(name) } else { None };
+    let value = match injected {
+        Some(errno) => {
+            // SAFETY: the calling thread's own errno.
+            unsafe { *libc::__errno_location() = errno };
+            fallback
+        }
+        None => guard(name, fallback, body),
+    };
     crate::trace::call(name, None);
     value
 }

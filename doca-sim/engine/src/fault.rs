@@ -185,6 +185,15 @@ pub fn call(name: &str) -> Option<Code> {
     })
 }
 
+/// Whether this call of a function of librdmacm is to fail, and with which `errno`.
+#[cold]
+pub fn system(name: &str) -> Option<i32> {
+    first(|armed| match &armed.rule.what {
+        What::System { function, nth, errno } if function == name && nth.is(armed.next()) => Some(*errno),
+        _ => None,
+    })
+}
+
 /// The error of a context that is not to start.
 pub fn start(library: &str) -> Res {
     if !armed() {

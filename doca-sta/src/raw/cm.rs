@@ -1,12 +1,14 @@
 //! The part of librdmacm that a listener needs. Layouts and numbers are those of `rdma/rdma_cma.h`, which have not
 //! changed since its first release.
 
+use doca_common::{Error, Result};
 use std::ffi::{CStr, c_char, c_int, c_void};
 use std::io;
 use std::net::SocketAddr;
 use std::os::fd::{BorrowedFd, RawFd};
 use std::ptr::{self, NonNull};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 const PS_TCP: c_int = 0x0106;
 
@@ -70,7 +72,11 @@ unsafe extern "C" {
 
 /// An event channel. Identifiers that report to it keep it.
 #[derive(Debug)]
-pub(crate) struct Channel(NonNull<EventChannel>);
+pub(crate) struct Channel {
+    raw: NonNull<EventChannel>,
+    /// Whether librdmacm did not take an event back: it would wait for that for ever when an identifier is destroyed.
+    is_stuck: AtomicBool,
+}
 
 // SAFETY: librdmacm's functions may be called from any thread.
 unsafe impl Send for Channel {}
@@ -78,30 +84,33 @@ unsafe impl Send for Channel {}
 unsafe impl Sync for Channel {}
 
 impl Channel {
-    fn new() -> io::Result<Self> {
+    fn new() -> Result<Self> {
+        const CALL: &str = "rdma_create_event_channel";
         // SAFETY: takes nothing.
-        let channel =
-            NonNull::new(unsafe { rdma_create_event_channel() }).ok_or_else(io::Error::last_os_error)?;
-        let channel = Channel(channel);
+        let channel = NonNull::new(unsafe { rdma_create_event_channel() });
+        let channel = channel.ok_or_else(|| Error::system(CALL))?;
+        let channel = Channel { raw: channel, is_stuck: AtomicBool::new(false) };
         // SAFETY: an open descriptor; reading events must not block.
         let flags = unsafe { libc::fcntl(channel.fd(), libc::F_GETFL) };
         // SAFETY: as above.
         if flags < 0 || unsafe { libc::fcntl(channel.fd(), libc::F_SETFL, flags | libc::O_NONBLOCK) } < 0 {
-            return Err(io::Error::last_os_error());
+            return Err(Error::system("fcntl"));
         }
         Ok(channel)
     }
 
     fn fd(&self) -> RawFd {
         // SAFETY: alive until dropped.
-        unsafe { self.0.as_ref().fd }
+        unsafe { self.raw.as_ref().fd }
     }
 }
 
 impl Drop for Channel {
     fn drop(&mut self) {
-        // SAFETY: made above; every identifier that reports to it is gone, since each keeps it.
-        unsafe { rdma_destroy_event_channel(self.0.as_ptr()) };
+        if !*self.is_stuck.get_mut() {
+            // SAFETY: made above; every identifier that reports to it is gone, since each keeps it.
+            unsafe { rdma_destroy_event_channel(self.raw.as_ptr()) };
+        }
     }
 }
 
@@ -133,7 +142,9 @@ impl CmId {
     /// Turns the client away.
     pub(crate) fn reject(self, data: &[u8]) {
         // SAFETY: alive, with a request that nobody answered; the bytes are read before it returns.
-        unsafe { rdma_reject(self.id.as_ptr(), data.as_ptr().cast(), data.len().min(148) as u8) };
+        let rejected =
+            unsafe { rdma_reject(self.id.as_ptr(), data.as_ptr().cast(), data.len().min(148) as u8) };
+        logged("rdma_reject", rejected);
     }
 
     /// What later events of it say.
@@ -166,8 +177,11 @@ impl CmId {
 
 impl Drop for CmId {
     fn drop(&mut self) {
+        if self.channel.is_stuck.load(Ordering::Relaxed) {
+            return;
+        }
         // SAFETY: ours, and its events were acknowledged when they were taken.
-        unsafe { rdma_destroy_id(self.id.as_ptr()) };
+        logged("rdma_destroy_id", unsafe { rdma_destroy_id(self.id.as_ptr()) });
     }
 }
 
@@ -200,17 +214,24 @@ pub(crate) struct Listening {
 pub(crate) const CONNECT_REQUEST: c_int = 4;
 
 /// Fails as librdmacm's functions do.
-fn check(code: c_int) -> io::Result<()> {
-    if code == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+fn check(call: &'static str, code: c_int) -> Result<()> {
+    if code == 0 { Ok(()) } else { Err(Error::system(call)) }
+}
+
+/// The same where nobody can be given a value; whether it went well.
+fn logged(call: &'static str, code: c_int) -> bool {
+    check(call, code).map_err(|error| log::warn!("{error}")).is_ok()
 }
 
 impl Listening {
-    pub(crate) fn new(address: SocketAddr, backlog: c_int) -> io::Result<Self> {
+    pub(crate) fn new(address: SocketAddr, backlog: c_int) -> Result<Self> {
         let channel = Arc::new(Channel::new()?);
         let mut id = ptr::null_mut();
         // SAFETY: a live channel, and the out-parameter is a local.
-        check(unsafe { rdma_create_id(channel.0.as_ptr(), &mut id, ptr::null_mut(), PS_TCP) })?;
-        let id = NonNull::new(id).ok_or_else(io::Error::last_os_error)?;
+        check("rdma_create_id", unsafe {
+            rdma_create_id(channel.raw.as_ptr(), &mut id, ptr::null_mut(), PS_TCP)
+        })?;
+        let id = NonNull::new(id).ok_or_else(|| Error::system("rdma_create_id"))?;
         let id = CmId { id, channel };
         // SAFETY: alive; an address of its family, which is copied.
         unsafe {
@@ -220,7 +241,7 @@ impl Listening {
                     at.sin_family = libc::AF_INET as libc::sa_family_t;
                     at.sin_port = address.port().to_be();
                     at.sin_addr.s_addr = u32::from(*address.ip()).to_be();
-                    check(rdma_bind_addr(id.id.as_ptr(), (&raw mut at).cast()))?;
+                    check("rdma_bind_addr", rdma_bind_addr(id.id.as_ptr(), (&raw mut at).cast()))?;
                 }
                 SocketAddr::V6(address) => {
                     let mut at: libc::sockaddr_in6 = std::mem::zeroed();
@@ -228,10 +249,10 @@ impl Listening {
                     at.sin6_port = address.port().to_be();
                     at.sin6_addr.s6_addr = address.ip().octets();
                     at.sin6_scope_id = address.scope_id();
-                    check(rdma_bind_addr(id.id.as_ptr(), (&raw mut at).cast()))?;
+                    check("rdma_bind_addr", rdma_bind_addr(id.id.as_ptr(), (&raw mut at).cast()))?;
                 }
             }
-            check(rdma_listen(id.id.as_ptr(), backlog))?;
+            check("rdma_listen", rdma_listen(id.id.as_ptr(), backlog))?;
         }
         Ok(Listening { id })
     }
@@ -248,12 +269,13 @@ impl Listening {
 
     /// The next event if one waits. It is acknowledged before this returns; `number` names the identifier of a request
     /// from then on.
-    pub(crate) fn take(&self, number: impl FnOnce() -> u64) -> io::Result<Option<Taken>> {
+    pub(crate) fn take(&self, number: impl FnOnce() -> u64) -> Result<Option<Taken>> {
         let mut event = ptr::null_mut();
         // SAFETY: a live channel, and the out-parameter is a local.
-        if let Err(error) = check(unsafe { rdma_get_cm_event(self.id.channel.0.as_ptr(), &mut event) }) {
-            return match error.kind() {
-                io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted => Ok(None),
+        let taken = unsafe { rdma_get_cm_event(self.id.channel.raw.as_ptr(), &mut event) };
+        if let Err(error) = check("rdma_get_cm_event", taken) {
+            return match error.os_error().map(|error| error.kind()) {
+                Some(io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted) => Ok(None),
                 _ => Err(error),
             };
         }
@@ -277,7 +299,9 @@ impl Listening {
             Taken { kind: raw.kind, status: raw.status, number, request }
         };
         // SAFETY: taken above, once.
-        unsafe { rdma_ack_cm_event(event) };
+        if !logged("rdma_ack_cm_event", unsafe { rdma_ack_cm_event(event) }) {
+            self.id.channel.is_stuck.store(true, Ordering::Relaxed);
+        }
         Ok(Some(taken))
     }
 }

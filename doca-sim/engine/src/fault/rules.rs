@@ -37,6 +37,49 @@ const LIBRARIES: &[&str] = &[
 /// The functions of the public headers and what they return.
 const FUNCTIONS: &[(&str, &str)] = include!(concat!(env!("OUT_DIR"), "/functions.rs"));
 
+/// Functions of the simulated librdmacm that can fail.
+const RDMACM: &[&str] = &[
+    "rdma_accept",
+    "rdma_ack_cm_event",
+    "rdma_bind_addr",
+    "rdma_connect",
+    "rdma_create_event_channel",
+    "rdma_create_id",
+    "rdma_destroy_id",
+    "rdma_disconnect",
+    "rdma_establish",
+    "rdma_get_cm_event",
+    "rdma_get_devices",
+    "rdma_get_request",
+    "rdma_getaddrinfo",
+    "rdma_listen",
+    "rdma_migrate_id",
+    "rdma_reject",
+    "rdma_resolve_addr",
+    "rdma_resolve_route",
+    "rdma_set_option",
+];
+
+/// What its functions fail with.
+const ERRNOS: &[(&str, i32)] = &[
+    ("EACCES", libc::EACCES),
+    ("EADDRINUSE", libc::EADDRINUSE),
+    ("EADDRNOTAVAIL", libc::EADDRNOTAVAIL),
+    ("EAGAIN", libc::EAGAIN),
+    ("EBADF", libc::EBADF),
+    ("ECONNREFUSED", libc::ECONNREFUSED),
+    ("EINTR", libc::EINTR),
+    ("EINVAL", libc::EINVAL),
+    ("EIO", libc::EIO),
+    ("EMFILE", libc::EMFILE),
+    ("ENODEV", libc::ENODEV),
+    ("ENOMEM", libc::ENOMEM),
+    ("ENOSYS", libc::ENOSYS),
+    ("ENOTCONN", libc::ENOTCONN),
+    ("EPERM", libc::EPERM),
+    ("ETIMEDOUT", libc::ETIMEDOUT),
+];
+
 /// A word of the language and what stands behind its `=`.
 const FORMS: &[(&str, &[&str])] = &[
     ("call", &["FUNCTION", "NTH", "ERROR"]),
@@ -72,6 +115,8 @@ impl Nth {
 pub(super) enum What {
     /// A call returns an error and does nothing.
     Call { function: String, nth: Nth, error: Code },
+    /// The same of librdmacm, whose errors are in `errno`.
+    System { function: String, nth: Nth, errno: i32 },
     /// A task is refused by submit.
     Refuse { kind: Kind, nth: Nth, error: Code },
     /// A task is accepted and fails.
@@ -136,6 +181,9 @@ fn rule(text: &str) -> Result<What, String> {
 
 fn meaning(word: &str, fields: &Fields<'_>) -> Result<What, String> {
     Ok(match word {
+        "call" if fields.values[0].starts_with("rdma_") => {
+            What::System { function: fields.of_librdmacm(0)?, nth: fields.nth(1)?, errno: fields.errno(2)? }
+        }
         "call" => What::Call { function: fields.function(0)?, nth: fields.nth(1)?, error: fields.error(2)? },
         "refuse" => What::Refuse { kind: fields.kind(0)?, nth: fields.nth(1)?, error: fields.error(2)? },
         "fail" => What::Fail { kind: fields.kind(0)?, nth: fields.nth(1)?, error: fields.error(2)? },
@@ -179,6 +227,20 @@ impl Fields<'_> {
         let names = || TABLE.iter().map(|(name, _)| name.to_str().unwrap_or_default());
         let code = names().position(|name| name.strip_prefix("DOCA_ERROR_") == Some(short));
         code.map(|code| Code(code as u32)).ok_or_else(|| self.bad(index, "is no error of doca_error.h"))
+    }
+
+    fn of_librdmacm(&self, index: usize) -> Result<String, String> {
+        let value = self.values[index];
+        if RDMACM.contains(&value) {
+            return Ok(value.to_owned());
+        }
+        Err(self.bad(index, &format!("is none of {}", list(RDMACM.iter().copied()))))
+    }
+
+    fn errno(&self, index: usize) -> Result<i32, String> {
+        let row = ERRNOS.iter().find(|(name, _)| *name == self.values[index]);
+        let known = || list(ERRNOS.iter().map(|(name, _)| *name));
+        row.map(|(_, errno)| *errno).ok_or_else(|| self.bad(index, &format!("is none of {}", known())))
     }
 
     fn kind(&self, index: usize) -> Result<Kind, String> {
@@ -257,6 +319,10 @@ mod tests {
                 error: Code::NO_MEMORY
             }
         );
+        assert_eq!(
+            one("call=rdma_bind_addr:3:EADDRINUSE"),
+            What::System { function: "rdma_bind_addr".into(), nth: third, errno: libc::EADDRINUSE }
+        );
         assert_eq!(one("delay=memcpy:3:20"), What::Delay { kind: kind("memcpy"), nth: third, ms: 20 });
         assert_eq!(one("cut=any:100"), What::Cut { connection: None, after: 100 });
         assert_eq!(one("cut=2:0"), What::Cut { connection: Some(2), after: 0 });
@@ -309,6 +375,8 @@ mod tests {
             ("start=doca_comch:1:DRIVER", "LIBRARY 'doca_comch'"),
             ("call=doca_rdma_exprot:1:DRIVER", "FUNCTION 'doca_rdma_exprot' is no function"),
             ("call=doca_pe_progress:1:DRIVER", "FUNCTION 'doca_pe_progress' does not return"),
+            ("call=rdma_get_src_port:1:EINVAL", "FUNCTION 'rdma_get_src_port' is none of rdma_accept"),
+            ("call=rdma_listen:1:IO_FAILED", "ERROR 'IO_FAILED' is none of EACCES"),
             ("version=", "expected version=TEXT"),
             ("reorder=1; reorder=x", "'reorder=x'"),
         ] {
