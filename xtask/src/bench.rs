@@ -7,6 +7,7 @@ use std::process::ExitCode;
 /// Where benchmarks are, and the package that they belong to.
 const HOMES: &[(&str, &str)] = &[
     ("benches", "doca"),
+    ("doca-comch/benches", "doca-comch"),
     ("doca-sta-target/benches", "doca-sta-target"),
     ("tools/socket-relay/benches", "doca-socket-relay"),
 ];
@@ -21,7 +22,7 @@ pub(crate) fn command(args: &[String]) -> Result<ExitCode> {
     let Some((name, package, rest)) = chosen else {
         return Err(format!("bench needs one of these names: {}", names.join(", ")));
     };
-    if name == "cost" || name == "scale" {
+    if ["cost", "comch_cost", "scale"].contains(&name.as_str()) {
         provision::counting()?;
     }
     if name == "relay" {
