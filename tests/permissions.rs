@@ -2,6 +2,7 @@
 
 mod support;
 
+use doca::access::{MATRIX, requirement};
 use doca::rdma::{EventAddTask, EventSetTask, FetchAddTask, ReadTask, SendTask, Task, TransportType};
 use doca::{Access, Code, Error, Memory, ProgressEngine, Refusal, RemoteEvent, RemoteMemory};
 use support::peers::{Peers, configure};
@@ -30,7 +31,7 @@ fn read_only_memory_is_sent_from_and_never_filled(over: TransportType) {
     peers.imms.submit(on, take(), 1).unwrap().wait_for(LIMIT).unwrap();
     assert_eq!(receive.wait_for(LIMIT).unwrap().buffer[..], 7u64.to_ne_bytes());
 
-    for (task, failed) in [
+    let refused = [
         ("receive", peers.receives.submit(take()).map(drop).unwrap_err()),
         ("read", peers.reads.submit(on, &range, take()).map(drop).unwrap_err()),
         ("atomic_cmp_swp", peers.swaps.submit(on, &cell, take(), 0, 1).map(drop).unwrap_err()),
@@ -40,9 +41,15 @@ fn read_only_memory_is_sent_from_and_never_filled(over: TransportType) {
             "remote_net_sync_event_notify_add",
             peers.event_adds.submit(on, &remote_event, take(), 1).map(drop).unwrap_err(),
         ),
-    ] {
+    ];
+    let filling = MATRIX.iter().filter(|row| row.local_memory == Access::LOCAL_READ_WRITE);
+    assert!(
+        filling.map(|row| row.task).eq(refused.iter().map(|(task, _)| *task)),
+        "others than the matrix says"
+    );
+    for (task, failed) in refused {
         assert_eq!((failed.error.refusal(), failed.value.len()), (Some(Refusal::Permissions), 8), "{task}");
-        let row = doca::access::requirement(task).unwrap().to_string();
+        let row = requirement(task).unwrap().to_string();
         assert!(failed.to_string().contains(&row), "{failed}");
     }
 }
@@ -100,6 +107,8 @@ fn masks(of: Access) -> impl Iterator<Item = Access> {
 fn try_all_permissions(over: TransportType, code: Code) {
     let (mut passed, mut failed) = (0, 0);
     for &(needed, task, attempt) in ATTEMPTS {
+        let row = requirement(task).unwrap();
+        assert_eq!((row.peer_memory & ALL, row.peer_context), (needed, needed), "{row}");
         for context in masks(ALL | Access::LOCAL_READ_WRITE) {
             let reconnect = || Peers::over(over, context);
             let mut peers = reconnect();
@@ -114,7 +123,7 @@ fn try_all_permissions(over: TransportType, code: Code) {
                 }
                 let error = result.expect_err(&cell);
                 assert_eq!(error.code(), Some(code), "{cell}: {error}");
-                let row = doca::access::requirement(task).unwrap().to_string();
+                let row = requirement(task).unwrap().to_string();
                 assert!(error.to_string().contains(&row), "{cell}: {error}");
                 let causes = ["the peer's memory lacks", "the peer's context lacks"]
                     .map(|text| error.next_check().find(text).unwrap_or_else(|| panic!("{cell}: {error}")));
@@ -133,18 +142,20 @@ fn try_all_permissions(over: TransportType, code: Code) {
 /// The same for events, whose only flags are those of the context.
 fn try_event_permissions(over: TransportType, code: Code) {
     type OnEvent = fn(&Peers, &RemoteEvent) -> Result<(), Error>;
-    let attempts: [(Access, OnEvent); 3] = [
-        (Access::RDMA_READ, |peers, event| {
+    let attempts: [(Access, &str, OnEvent); 3] = [
+        (Access::RDMA_READ, "remote_net_sync_event_get", |peers, event| {
             ended(peers.gets.submit(&peers.connection, event, peers.local.take(8)?)?)
         }),
-        (Access::RDMA_WRITE, |peers, event| {
+        (Access::RDMA_WRITE, "remote_net_sync_event_notify_set", |peers, event| {
             ended(peers.sets.submit(&peers.connection, event, peers.with(&[1; 8]))?)
         }),
-        (Access::RDMA_ATOMIC, |peers, event| {
+        (Access::RDMA_ATOMIC, "remote_net_sync_event_notify_add", |peers, event| {
             ended(peers.event_adds.submit(&peers.connection, event, peers.local.take(8)?, 1)?)
         }),
     ];
-    for (needed, attempt) in attempts {
+    for (needed, task, attempt) in attempts {
+        let row = requirement(task).unwrap();
+        assert_eq!((row.peer_memory & ALL, row.peer_context), (Access::empty(), needed), "{row}");
         for context in masks(ALL) {
             let peers = Peers::over(over, context);
             let (event, remote) = peers.event();
