@@ -119,7 +119,8 @@ impl<C: Context> Config<C> {
     ///
     /// # Errors
     ///
-    /// [`Refusal::OtherEngine`], [`Refusal::InCallback`], or DOCA's; what is left comes with it.
+    /// [`Refusal::OtherEngine`](doca_common::Refusal::OtherEngine),
+    /// [`Refusal::InCallback`](doca_common::Refusal::InCallback), or DOCA's; what is left comes with it.
     #[doc(alias = "doca_ctx_start")]
     #[doc(alias = "doca_pe_connect_ctx")]
     pub fn start(self, engine: &ProgressEngine) -> Result<Starting<C>, Failed<Left<C>>> {
@@ -149,7 +150,7 @@ impl<C: Context> Starting<C> {
     ///
     /// # Errors
     ///
-    /// [`Refusal::TimedOut`] too.
+    /// [`Refusal::TimedOut`](doca_common::Refusal::TimedOut) too.
     pub fn running_within(self, time: Duration) -> Result<C, Failed<Left<C>>> {
         self.running_by(deadline(time))
     }
@@ -179,7 +180,8 @@ impl<C: Context> Stopping<C> {
     ///
     /// # Errors
     ///
-    /// DOCA's if it refused to stop, [`Refusal::InCallback`], [`Refusal::EngineGone`]; what is left comes with it.
+    /// DOCA's if it refused to stop, [`Refusal::InCallback`](doca_common::Refusal::InCallback),
+    /// [`Refusal::EngineGone`](doca_common::Refusal::EngineGone); what is left comes with it.
     pub fn wait(self) -> Result<Config<C>, Failed<Left<C>>> {
         self.wait_by(None)
     }
@@ -188,7 +190,7 @@ impl<C: Context> Stopping<C> {
     ///
     /// # Errors
     ///
-    /// [`Refusal::TimedOut`] too, with state and number of tasks as C tells them.
+    /// [`Refusal::TimedOut`](doca_common::Refusal::TimedOut) too, with state and number of tasks as C tells them.
     pub fn wait_for(self, time: Duration) -> Result<Config<C>, Failed<Left<C>>> {
         self.wait_by(deadline(time))
     }
@@ -204,7 +206,7 @@ impl<C: Context> Stopping<C> {
     ///
     /// # Errors
     ///
-    /// DOCA's if it refused to stop; [`Refusal::EngineGone`], nothing is left then.
+    /// DOCA's if it refused to stop; [`Refusal::EngineGone`](doca_common::Refusal::EngineGone), nothing is left then.
     pub async fn stopped(self) -> Result<Config<C>, Failed<Left<C>>> {
         match self.owner.idle().await {
             Ok(()) => Ok(Config { owner: self.owner }),
