@@ -23,7 +23,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// Processes at a time: they wait for each other more than they compute.
-const AT_A_TIME: usize = 8;
+const AT_A_TIME: usize = 16;
 
 /// What each process does. Says line by line what failed, then that it is through.
 #[test]

@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 /// Longer than anything takes that goes well.
-pub const LIMIT: Duration = Duration::from_secs(5);
+pub const LIMIT: Duration = Duration::from_secs(10);
 
 /// Where a process runs: the value of a variable of the simulator.
 pub const SIDE: &str = "DOCA_SIM_SIDE";
