@@ -1,6 +1,6 @@
 //! `doca perf`: throughput and latency of RDMA tasks between two machines, or two processes.
 
-use crate::peer::{Client, LONGEST, Place};
+use crate::peer::{Client, LONGEST, Place, Presence};
 use crate::table::columns;
 use crate::{Failure, Outcome};
 use clap::ValueEnum;
@@ -116,6 +116,7 @@ pub(crate) fn run(args: &Args) -> Result<Outcome, Failure> {
     let Some(address) = args.place.address() else { return args.place.serve() };
     let all = Operation::value_variants().to_vec();
     let operations = if args.operations.is_empty() { all } else { args.operations.clone() };
+    let presence = Presence::begin(&args.place, address)?;
     let mut figures = Vec::new();
     for operation in operations {
         let sizes = if operation == Operation::FetchAdd { &[8][..] } else { &args.size };
@@ -124,6 +125,7 @@ pub(crate) fn run(args: &Args) -> Result<Outcome, Failure> {
             figures.push(figure.map_err(|error| format!("{} of {size} bytes: {error}", operation.name()))?);
         }
     }
+    presence.end()?;
     match args.json {
         true => println!("{}", serde_json::to_string_pretty(&figures)?),
         false => print!("{}", table(&figures, args.latency)),
@@ -232,6 +234,9 @@ impl Args {
             let sent = self.stamp();
             let answer = receive.submit().map_err(Error::from)?;
             send = send.submit().map_err(Error::from)?.wait().map_err(Error::from)?;
+            while !answer.is_done() {
+                client.attend()?;
+            }
             receive = answer.wait().map_err(Error::from)?;
             run.done(sent);
         }

@@ -1,6 +1,6 @@
 //! `doca verify`: whether each kind of RDMA task moves the right bytes between two machines, or two processes.
 
-use crate::peer::{Client, Place, pattern};
+use crate::peer::{Client, Place, Presence, pattern};
 use crate::table::columns;
 use crate::{Failure, Outcome};
 use doca_common::buffer::Payload;
@@ -82,7 +82,7 @@ pub(crate) fn run(args: &Args) -> Result<Outcome, Failure> {
     let Some(address) = args.place.address() else { return args.place.serve() };
     let device = args.place.open(&[SendImmTask::CAPABILITY])?;
     // Whoever is not reached fails no task.
-    Client::<SendImmTask>::connect(&args.place, address, 1)?.leave()?;
+    let presence = Presence::begin(&args.place, address)?;
     let mut findings = Vec::new();
     for (capability, trial) in TRIALS {
         let sizes = if let Trial::Bytes(_) = trial { SIZES } else { &[8] };
@@ -97,6 +97,7 @@ pub(crate) fn run(args: &Args) -> Result<Outcome, Failure> {
             findings.push(Finding { task, bytes, verdict });
         }
     }
+    presence.end()?;
     match args.json {
         true => println!("{}", serde_json::to_string_pretty(&findings)?),
         false => print!("{}", table(&findings)),

@@ -64,9 +64,10 @@ fn rows(output: &Output) -> Vec<Value> {
 /// `doca verify` from the second device to the first.
 fn verify(devices: &Value) -> Output {
     let network = Network::new(devices);
-    // Each row is a client of its own, so the server must outlive the first.
-    let _server = network.serve(&["verify"]);
-    network.run(&["verify", "192.168.1.1", "-d", "mlx5_1", "--json"])
+    let mut server = network.serve(&["verify", "--once"]);
+    let output = network.run(&["verify", "192.168.1.1", "-d", "mlx5_1", "--json"]);
+    assert!(server.0.wait().unwrap().success(), "its only client has gone");
+    output
 }
 
 /// The verdicts on a task, without repetition.
@@ -114,22 +115,43 @@ fn what_the_other_side_refuses_is_a_failure_with_its_reason_and_spoils_nothing_e
 #[test]
 fn each_operation_has_a_figure() {
     let network = Network::new(&json!({}));
-    for (operation, bytes) in
-        [("send", 4096), ("write", 4096), ("read", 4096), ("fetch_add", 8), ("ping", 4096)]
-    {
-        let mut server = network.serve(&["perf", "--once"]);
-        let args = ["perf", "192.168.1.1", operation, "-d", "mlx5_1", "-n", "100", "-s", "4K", "--json"];
-        let output = network.run(&args);
-        assert_eq!(code(&output), 0, "{output:?}");
-        let rows = rows(&output);
-        assert_eq!(rows.len(), 1);
-        let row = &rows[0];
-        assert_eq!((&row["operation"], &row["bytes"]), (&json!(operation), &json!(bytes)));
-        assert_eq!((&row["tasks"], &row["lost"]), (&json!(100), &json!(0)));
-        assert!(row["seconds"].as_f64().unwrap() > 0.0);
-        assert_eq!(row["latency"], Value::Null);
-        // Its only client has gone.
-        assert!(server.0.wait().unwrap().success());
+    let mut server = network.serve(&["perf", "--once"]);
+    let args = ["perf", "192.168.1.1", "-d", "mlx5_1", "-n", "100", "-s", "4K,1M", "--json"];
+    let output = network.run(&args);
+    assert_eq!(code(&output), 0, "{output:?}");
+    let told: Vec<_> = rows(&output)
+        .iter()
+        .map(|row| {
+            assert_eq!((&row["tasks"], &row["lost"]), (&json!(100), &json!(0)));
+            assert!(row["seconds"].as_f64().unwrap() > 0.0);
+            assert_eq!(row["latency"], Value::Null);
+            (row["operation"].as_str().unwrap().to_owned(), row["bytes"].as_u64().unwrap())
+        })
+        .collect();
+    let (small, large) = (4096, 1 << 20);
+    let mut wanted: Vec<_> = ["send", "write", "read", "ping"]
+        .into_iter()
+        .flat_map(|operation| [(operation.to_owned(), small), (operation.to_owned(), large)])
+        .collect();
+    wanted.insert(6, ("fetch_add".to_owned(), 8));
+    assert_eq!(told, wanted);
+    assert!(server.0.wait().unwrap().success(), "its only client has gone");
+}
+
+/// Whatever a client does when its server dies, it ends, and says that.
+#[test]
+fn a_server_that_is_killed_holds_nobody() {
+    for operation in ["send", "write", "read", "fetch_add", "ping"] {
+        let network = Network::new(&json!({}));
+        let server = network.serve(&["perf"]);
+        let args = ["perf", "192.168.1.1", operation, "-d", "mlx5_1", "-t", "1000", "-s", "64"];
+        let client = network.doca(&args).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
+        // Mostly amid its tasks; wherever it is, it must end.
+        std::thread::sleep(std::time::Duration::from_millis(300));
+        drop(server);
+        let output = client.wait_with_output().unwrap();
+        assert_eq!(code(&output), 2, "{operation}: {output:?}");
+        assert!(!output.stderr.is_empty());
     }
 }
 

@@ -10,6 +10,23 @@ use std::time::Duration;
 /// How long a server may take for an answer.
 const PATIENCE: Duration = Duration::from_secs(20);
 
+/// How long to wait for something before looking whether the server has gone.
+const PAUSE: Duration = Duration::from_millis(100);
+
+/// A connection that is there as long as a command goes on, so that the server knows when its client has gone: what is
+/// tried has connections of its own.
+pub(crate) struct Presence(Client<SendImmTask>);
+
+impl Presence {
+    pub(crate) fn begin(place: &Place, address: &str) -> Result<Self, Failure> {
+        Client::connect(place, address, 1).map(Presence)
+    }
+
+    pub(crate) fn end(self) -> Result<(), Failure> {
+        self.0.leave()
+    }
+}
+
 /// A connection to a server, with a queue of the kind of task that is tried.
 pub(crate) struct Client<T> {
     pub(crate) tasks: Queue<T>,
@@ -20,7 +37,7 @@ pub(crate) struct Client<T> {
     /// For requests and what comes back.
     talk: PrivateMemory,
     rdma: Rdma,
-    _engine: ProgressEngine,
+    engine: ProgressEngine,
 }
 
 /// What comes back: an immediate value and bytes.
@@ -53,7 +70,7 @@ impl<T: Task> Client<T> {
             connection,
             device,
             rdma,
-            _engine: engine,
+            engine,
         })
     }
 
@@ -128,6 +145,15 @@ impl<T: Task> Client<T> {
         what()?;
         let received = receive.wait_for(PATIENCE).map_err(Error::from)?;
         Ok((received.immediate().unwrap_or_default(), received.buffer.to_vec()))
+    }
+
+    /// Waits a moment for a message of the server, which must be there for it.
+    pub(crate) fn attend(&self) -> Result<(), Failure> {
+        if !self.connection.is_connected() {
+            return Err("the other side has gone".into());
+        }
+        self.engine.wait_for(PAUSE)?;
+        Ok(())
     }
 
     /// Disconnects and stops.

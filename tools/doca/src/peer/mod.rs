@@ -5,7 +5,7 @@ mod client;
 mod message;
 mod server;
 
-pub(crate) use client::Client;
+pub(crate) use client::{Client, Presence};
 pub(crate) use message::{LONGEST, pattern};
 
 use crate::{Failure, Outcome};
