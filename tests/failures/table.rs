@@ -116,7 +116,7 @@ pub const NOT_CALLED: &[(&str, &str)] = &[
     ("doca_ctx_get_num_inflight_tasks", "only for the text of another failure"),
     ("doca_mmap_set_dmabuf_memrange", "needs a buffer of a driver"),
     ("doca_sync_event_create_from_export", "needs a process on the other side of PCI: tests/one_sided.rs"),
-    ("doca_sta_event_be_timeout_get_be_handle", "needs a disk that does not answer: doca-sta-target/tests/engine.rs"),
+    ("doca_sta_event_be_timeout_get_be_handle", "needs a disk that does not answer: doca-sta-target/tests/target.rs"),
     ("doca_rdma_get_recv_queue_size", "is refused where CPUs move the data: tests/basics.rs"),
     ("doca_rdma_set_recv_queue_size", "the same"),
 ];
