@@ -38,14 +38,18 @@
 //! right.set_gid_roce_v2()?;
 //! let sends = left.enable::<SendTask>(16)?;
 //! let receives = right.enable::<ReceiveTask>(16)?;
-//! let left = left.start(&engine)?.running()?;
-//! let right = right.start(&engine)?.running()?;
+//! let left = left.start(&engine)?;
+//! let right = right.start(&engine)?;
 //!
 //! // Each side exports a descriptor and connects with the other's.
 //! let (to_right, left_descriptor) = left.export()?;
 //! let (to_left, right_descriptor) = right.export()?;
 //! let to_right = to_right.connect(&right_descriptor)?;
 //! let _to_left = to_left.connect(&left_descriptor)?;
+//!
+//! // After that: in releases like DOCA 2.x only a connected context gets to RUNNING.
+//! let left = left.running()?;
+//! let right = right.running()?;
 //!
 //! // Tasks take buffers by value and give them back.
 //! let mut receive = right.queue(receives)?.submit(memory.take(256)?)?;

@@ -2,7 +2,7 @@
 
 mod support;
 
-use doca::rdma::{Address, ConnectionEvent, ConnectionState, Decision, Rdma};
+use doca::rdma::{Address, ConnectionEvent, ConnectionState, Decision, Left, Rdma};
 use doca::{Descriptor, Kind, ProgressEngine, Refusal};
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -270,4 +270,32 @@ fn a_new_record_of_events_ends_the_one_before() {
     drop(old);
     let event = new.next().expect("dropping the old one leaves the new one alone");
     assert_eq!((event.connection, event.state), (pair.left.connection.id(), ConnectionState::Disconnected));
+}
+
+/// Under the reading of DOCA 2.x. The simulator reads its profile when it is loaded, so this runs in a process of its own.
+#[test]
+fn who_waits_for_running_without_a_connection_is_told() {
+    const TEST: &str = "who_waits_for_running_without_a_connection_is_told";
+    const PROFILE: (&str, &str) = ("DOCA_SIM_PROFILE", "starting-until-connected");
+    if std::env::var(PROFILE.0).is_ok_and(|profile| profile == PROFILE.1) {
+        return warned_while_starting();
+    }
+    let output = support::again(TEST, &[PROFILE]);
+    let text = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success() && text.contains("1 passed"), "{text}");
+}
+
+fn warned_while_starting() {
+    let engine = ProgressEngine::new().unwrap();
+    let starting = Rdma::configure(&device()).unwrap().start(&engine).unwrap();
+    log::warnings();
+    let failed = starting.running_within(Duration::from_millis(1500)).unwrap_err();
+    assert_eq!(failed.error.refusal(), Some(Refusal::TimedOut));
+    let warnings = log::warnings();
+    assert!(matches!(&warnings[..], [one] if one.contains("first connection")), "{warnings:?}");
+
+    // Connecting what is left of it leads to RUNNING, without more words.
+    let Left::Starting(starting) = failed.value else { panic!("{:?}", failed.value) };
+    let (_rdma, _connection) = support::alone(starting);
+    assert_eq!(log::warnings(), [""; 0]);
 }

@@ -69,6 +69,11 @@ pub trait Member: Any {
         "the context fell back to IDLE while it was starting".to_owned()
     }
 
+    /// What it may wait for that is STARTING for long.
+    fn still_starting(&self) -> &'static str {
+        "the log of DOCA may say what it waits for"
+    }
+
     /// Before the context is stopped: ends what must be gone by then, step by step, and tells whether all of it is.
     /// Asked again after progress until it is.
     fn prepare_stop(&self) -> bool {

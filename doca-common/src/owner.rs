@@ -2,7 +2,7 @@
 
 use crate::context::{self, Member, State};
 use crate::engine::ProgressEngine;
-use crate::error::{Code, Error, Result};
+use crate::error::{Code, Error, Refusal, Result};
 use std::fmt;
 use std::future::poll_fn;
 use std::ops::Deref;
@@ -12,6 +12,8 @@ use std::time::{Duration, Instant};
 
 const START: &str = "doca_ctx_start";
 const STOP: &str = "doca_ctx_stop";
+/// A wait for RUNNING that lasts this long is worth a word.
+const LONG: Duration = Duration::from_secs(1);
 
 /// The program's claim to a context: dropping it ends the context.
 pub struct Owner<M: Member>(Rc<M>);
@@ -76,13 +78,21 @@ impl<M: Member> Owner<M> {
         started
     }
 
-    /// Progresses until it runs.
+    /// Progresses until it runs. If that lasts, the log says once what it may wait for.
     ///
     /// # Errors
     ///
     /// `INITIALIZATION` if it fell back to idle, and those of [`context::wait_for`].
     pub fn until_running(&self, deadline: Option<Instant>) -> Result<()> {
-        context::wait_for(START, self.life(), &[State::Running, State::Idle], deadline)?;
+        let wait = |until| context::wait_for(START, self.life(), &[State::Running, State::Idle], until);
+        let worth_a_word = crate::owner::deadline(LONG).filter(|word| deadline.is_none_or(|end| *word < end));
+        match wait(worth_a_word.or(deadline)) {
+            Err(error) if worth_a_word.is_some() && error.refusal() == Some(Refusal::TimedOut) => {
+                log::warn!("{START}: STARTING for {LONG:?}: {}", self.still_starting());
+                wait(deadline)?;
+            }
+            waited => waited?,
+        }
         match self.life().is_running() {
             true => Ok(()),
             false => Err(Error::doca(START, Code::INITIALIZATION).with(self.not_reached())),

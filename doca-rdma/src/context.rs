@@ -89,7 +89,8 @@ impl Starting {
         }
     }
 
-    /// Progresses until the context runs.
+    /// Progresses until the context runs. Connect before: in releases like DOCA 2.x a context that has no connection stays
+    /// STARTING, and this never returns. After a second it says so, once, as a warning of the `log` crate.
     ///
     /// # Errors
     ///

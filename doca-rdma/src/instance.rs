@@ -124,6 +124,11 @@ impl Member for Instance {
         }
     }
 
+    fn still_starting(&self) -> &'static str {
+        "in releases like DOCA 2.x it waits for its first connection: export and connect, listen or connect_addr \
+         before the wait for RUNNING"
+    }
+
     fn ended(&self) {
         if let Some(run) = self.run.take() {
             run.end();
