@@ -71,11 +71,13 @@ pub enum Exit {
     NotAsked = 10,
     /// The relay that was asked could not do it (`--ask`).
     SaidNo = 11,
+    /// The DPU relay serves another host relay, within `--conn-retry`.
+    Taken = 12,
 }
 
 impl Exit {
     /// All of them, with a few words for people.
-    pub const ALL: [(Exit, &str); 12] = [
+    pub const ALL: [(Exit, &str); 13] = [
         (Exit::Ok, "all is well"),
         (Exit::Usage, "command line or configuration"),
         (Exit::Bind, "the socket could not be bound"),
@@ -91,6 +93,7 @@ impl Exit {
         ),
         (Exit::NotAsked, "--status, --ask: there is no relay to be asked"),
         (Exit::SaidNo, "--ask: the relay could not do what it was asked for"),
+        (Exit::Taken, "no session within --conn-retry: the DPU relay serves another host relay"),
     ];
 }
 
@@ -110,24 +113,27 @@ pub enum Cause {
     OtherService = 25,
     /// The DPU relay does not get through to its application.
     Application = 26,
+    /// The DPU relay serves another host relay.
+    Taken = 27,
 }
 
 impl Cause {
     /// All of them, with a few words for people.
-    pub const ALL: [(Cause, &str); 6] = [
+    pub const ALL: [(Cause, &str); 7] = [
         (Cause::NotStarted, "no relay runs"),
         (Cause::OtherPath, "relays run for other sockets"),
         (Cause::Stale, "a stale socket"),
         (Cause::Silent, "no DPU relay answers"),
         (Cause::OtherService, "it serves another --cc-name"),
         (Cause::Application, "its application is down"),
+        (Cause::Taken, "it serves another host relay"),
     ];
 
     /// Its layer.
     pub const fn class(self) -> Class {
         match self {
             Cause::NotStarted | Cause::OtherPath | Cause::Stale => Class::Connect,
-            Cause::Silent | Cause::OtherService | Cause::Application => Class::Terminator,
+            Cause::Silent | Cause::OtherService | Cause::Application | Cause::Taken => Class::Terminator,
         }
     }
 }

@@ -68,6 +68,18 @@ pub struct Limits {
     pub recv_queue: u32,
 }
 
+impl fmt::Display for Limits {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Limits { features, max_frame, window, max_streams, recv_queue } = self;
+        write!(
+            f,
+            "features {:#x}, frames of {max_frame} bytes, windows of {window}, {max_streams} clients, {recv_queue} \
+             messages",
+            features.0
+        )
+    }
+}
+
 impl Limits {
     /// What both sides can do.
     #[must_use]
@@ -198,6 +210,17 @@ pub enum FastNote {
     None,
     /// So many messages may be sent, counted from the first.
     Credit(u64),
+}
+
+impl FastNote {
+    /// A word for people.
+    pub const fn text(self) -> &'static str {
+        match self {
+            FastNote::Ready { .. } => "a consumer",
+            FastNote::None => "a consumer that is given up",
+            FastNote::Credit(_) => "a credit",
+        }
+    }
 }
 
 /// One message.

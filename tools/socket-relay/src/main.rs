@@ -4,7 +4,7 @@
 
 use signal_hook::consts::{SIGINT, SIGTERM, SIGUSR1};
 use signal_hook::iterator::Signals;
-use socket_relay::comch::{Comch, Place};
+use socket_relay::comch::{self, Comch, Place};
 use socket_relay::fault::{Exit, Fault};
 use socket_relay::options::{self, Mode, Options};
 use socket_relay::registry::Registry;
@@ -122,8 +122,12 @@ fn start_log(options: &Options) {
 
 impl log::Log for Log {
     fn enabled(&self, metadata: &log::Metadata<'_>) -> bool {
-        // The SDK's lines were chosen by its own level.
-        metadata.target() == "doca" || metadata.level() <= log::max_level()
+        // The SDK's lines were chosen by its own level, but for those of a question that may well find nobody.
+        match metadata.target() {
+            "doca" if comch::is_asking() => log::max_level() >= log::LevelFilter::Debug,
+            "doca" => true,
+            _ => metadata.level() <= log::max_level(),
+        }
     }
 
     fn log(&self, record: &log::Record<'_>) {

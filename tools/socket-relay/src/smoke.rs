@@ -436,6 +436,7 @@ fn other_side(status: &Value) -> Option<Cause> {
     match status["other_side"].as_str()? {
         Absence::NOBODY => Some(Cause::Silent),
         Absence::NOT_SERVED => Some(Cause::OtherService),
+        Absence::TAKEN => Some(Cause::Taken),
         _ => None,
     }
 }

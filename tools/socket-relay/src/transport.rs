@@ -65,6 +65,8 @@ pub enum Absence {
     NotServed(Services),
     /// A relay answers there and knows of the service, which did not take the connection.
     NotTaken,
+    /// The same, and the service took the connection and ended it before it greeted: it has another host relay.
+    Taken,
 }
 
 impl Absence {
@@ -73,6 +75,9 @@ impl Absence {
     /// The word for [`Absence::NotServed`].
     pub const NOT_SERVED: &'static str = "another service";
 
+    /// The word for [`Absence::Taken`].
+    pub const TAKEN: &'static str = "another host";
+
     /// A word for programs.
     pub const fn text(&self) -> &'static str {
         match self {
@@ -80,6 +85,7 @@ impl Absence {
             Absence::Nobody => Absence::NOBODY,
             Absence::NotServed(_) => Absence::NOT_SERVED,
             Absence::NotTaken => "not taken",
+            Absence::Taken => Absence::TAKEN,
         }
     }
 }
@@ -233,7 +239,7 @@ pub trait Transport {
     /// # Errors
     /// What cannot be so.
     fn fast_note(&mut self, note: FastNote) -> Result<(), String> {
-        Err(format!("{note:?} without a fast path"))
+        Err(format!("{} without a fast path", note.text()))
     }
 
     /// How many messages the peer keeps: no more than three quarters of these may be on their way.

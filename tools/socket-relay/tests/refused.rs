@@ -4,6 +4,7 @@ mod support;
 
 use nix::sys::signal::Signal;
 use std::os::unix::net::UnixListener;
+use std::path::Path;
 use std::process::Command;
 use support::clients::works;
 use support::pair::{DPU_DEVICE, HOST_DEVICE, Place, Process, echo, eventually};
@@ -12,8 +13,12 @@ use support::pair::{DPU_DEVICE, HOST_DEVICE, Place, Process, echo, eventually};
 const PATIENT: [&str; 4] = ["--dead-after", "3600000", "--probe-app", "off"];
 
 fn smoke(place: &Place) -> (Option<i32>, String) {
+    smoke_at(place, &place.client_path())
+}
+
+fn smoke_at(place: &Place, socket: &Path) -> (Option<i32>, String) {
     let mut command = place.program();
-    command.arg("--smoke").arg("-s").arg(place.client_path()).args(["--steps", "4", "--timeout", "60"]);
+    command.arg("--smoke").arg("-s").arg(socket).args(["--steps", "4", "--timeout", "60"]);
     let output = command.output().unwrap();
     (output.status.code(), String::from_utf8(output.stdout).unwrap())
 }
@@ -29,9 +34,16 @@ fn expect(place: &Place, status: i32, words: &str) {
 }
 
 fn host(place: &Place, name: &str, args: &[&str]) -> Process {
+    host_at(place, "client.sock", name, args)
+}
+
+fn host_at(place: &Place, socket: &str, name: &str, args: &[&str]) -> Process {
     let mut command = place.program();
-    command.arg("-s").arg(place.client_path()).args(["-n", name, "-p", HOST_DEVICE]).args(PATIENT);
-    Process::start(command.args(args), &place.path("host.log"))
+    command.arg("-s").arg(place.path(socket)).args(["-n", name, "-p", HOST_DEVICE]).args(PATIENT);
+    Process::start(
+        command.args(args),
+        &place.path(&socket.replace("client.sock", "host.sock").replace("sock", "log")),
+    )
 }
 
 /// A DPU relay of one name, for the server's socket with the name behind it.
@@ -141,6 +153,72 @@ fn because_the_other_side_serves_other_names() {
     let _host = host(&place, "a", &[]);
     let _third = dpu(&place, "a", &[]);
     works(&place);
+}
+
+#[test]
+fn because_the_other_side_serves_another_host() {
+    let place = Place::new();
+    echo(UnixListener::bind(place.path("a.sock")).unwrap());
+    let _dpu = dpu(&place, "a", &[]);
+    lit(&place, "a");
+    let patient = ["--heartbeat", "3500000"];
+    // The second takes the place of the first where that does not answer soon enough: of two, one is told.
+    let sockets = ["x.sock", "y.sock"];
+    let both = sockets.map(|socket| host_at(&place, socket, "a", &patient));
+    eventually("one is told", || {
+        let told = |socket| smoke_at(&place, &place.path(socket));
+        sockets.map(told).into_iter().find(|(status, said)| {
+            assert!(!said.contains("Lost("), "{said}");
+            *status == Some(27) && said.contains("serves another host relay")
+        })
+    });
+    for (args, status, words) in [
+        (
+            ["--conn-retry", "1"].as_slice(),
+            12,
+            "class 4 (DPU end not reachable): the DPU relay of --cc-name serves",
+        ),
+        (
+            &["--conn-retry", "1", "--strict-nvidia"],
+            4,
+            "the server ended the connection): it has another host relay",
+        ),
+    ] {
+        let socket = place.path("z.sock");
+        eventually("a third one is refused", || {
+            let mut third = host_at(&place, "z.sock", "a", &[&patient, args].concat());
+            let ended = eventually("it ends, or is served in the place of another", || {
+                third.try_status().map(Some).or_else(|| socket.exists().then_some(None))
+            });
+            third.kill();
+            _ = std::fs::remove_file(&socket);
+            let log = third.log();
+            (ended == Some(status) && log.contains(words)).then_some(()).or_else(|| {
+                assert!(ended.is_none(), "{ended:?}: {log}");
+                None
+            })
+        });
+    }
+    drop(both);
+}
+
+#[test]
+fn that_nobody_answers_is_told_once_an_attempt() {
+    let place = Place::new();
+    let mut command = place.program();
+    command.env_remove("DOCA_SIM_QUIET").arg("-s").arg(place.client_path()).args([
+        "-n",
+        "a",
+        "-p",
+        HOST_DEVICE,
+    ]);
+    let host = Process::start(&mut command, &place.path("host.log"));
+    eventually("three attempts", || {
+        (place.ask(&place.client_path(), "metrics")["attempts"].as_u64().unwrap() >= 3).then_some(())
+    });
+    let log = host.log();
+    assert!(log.contains("there is no server a for"), "{log}");
+    assert!(!log.contains("no server doca-socket-relay"), "{log}");
 }
 
 #[test]

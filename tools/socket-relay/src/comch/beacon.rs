@@ -14,6 +14,7 @@ use std::collections::VecDeque;
 use std::fs::File;
 use std::path::Path;
 use std::rc::Rc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 /// Askers that may be connected at a time; the one that came first goes.
@@ -173,6 +174,30 @@ impl Lamp {
     }
 }
 
+/// How many questions there are in this process.
+static ASKING: AtomicUsize = AtomicUsize::new(0);
+
+/// Whether a beacon is being asked. That there is none is no news then: what the SDK logs of it is for debugging.
+pub fn is_asking() -> bool {
+    ASKING.load(Ordering::Relaxed) > 0
+}
+
+#[derive(Debug)]
+struct Asking;
+
+impl Asking {
+    fn new() -> Asking {
+        ASKING.fetch_add(1, Ordering::Relaxed);
+        Asking
+    }
+}
+
+impl Drop for Asking {
+    fn drop(&mut self) {
+        ASKING.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
 /// Host: one question.
 #[derive(Debug)]
 pub(super) struct Asker {
@@ -180,10 +205,13 @@ pub(super) struct Asker {
     connection: Option<Connection>,
     answer: Rc<RefCell<Option<Vec<u8>>>>,
     until: Instant,
+    /// As long as the client.
+    _asking: Asking,
 }
 
 impl Asker {
     pub(super) fn new(device: &Device, engine: &ProgressEngine, patience: Duration) -> Result<Asker, Error> {
+        let asking = Asking::new();
         let mut config = Client::configure(device, NAME)?;
         let answer = Rc::<RefCell<Option<Vec<u8>>>>::default();
         let said = Rc::clone(&answer);
@@ -191,7 +219,7 @@ impl Asker {
             said.borrow_mut().get_or_insert_with(|| message.to_vec());
         });
         let client = Left::Starting(config.start(engine).map_err(|failed| failed.error)?);
-        Ok(Asker { client, connection: None, answer, until: Instant::now() + patience })
+        Ok(Asker { client, connection: None, answer, until: Instant::now() + patience, _asking: asking })
     }
 
     /// After progress: what is known of `service`, as soon as it is.

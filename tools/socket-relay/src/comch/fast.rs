@@ -247,7 +247,7 @@ impl Fast {
             }
             (FastNote::None, Peer::Unknown) => outgoing.peer = Peer::None,
             (FastNote::Credit(upto), Peer::Ready { allowance, .. }) => allowance.grant(upto)?,
-            _ => return Err(format!("{note:?} is not expected")),
+            _ => return Err(format!("{} is not expected", note.text())),
         }
         Ok(())
     }
@@ -404,7 +404,8 @@ impl Incoming {
             }
             Left::Running(_) => Ok(None),
             Left::Starting(_) if self.since.elapsed() < SETUP => Ok(None),
-            other => Err(format!("the consumer does not run: {other:?}")),
+            Left::Starting(_) => Err("the consumer did not start in time".to_owned()),
+            _ => Err("the consumer does not run any more".to_owned()),
         }
     }
 

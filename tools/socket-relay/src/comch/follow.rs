@@ -31,8 +31,11 @@ impl Comch {
                             }
                         }
                         (None, Some(Ended::NotReached)) => self.ask(),
-                        (None, Some(ended)) => self.gone(&format!("{ended:?}")),
-                        (None, None) => self.gone("the client is idle again"),
+                        (None, _) if self.turned_away => self.ask(),
+                        (None, Some(Ended::Lost(Some(code)))) => {
+                            self.lost(&format!("the connection ended: {code}"));
+                        }
+                        (None, _) => self.lost("the connection ended"),
                     },
                     Left::Starting(_) if self.trying && self.since.elapsed() >= self.patience => {
                         // A server that is there and stands still keeps its clients waiting.
@@ -45,7 +48,7 @@ impl Comch {
                         }
                     }
                     Left::Stopping(_) if self.trying && self.peer.is_some() => {
-                        self.gone("the connection ended");
+                        self.lost("the connection ended");
                     }
                     _ => {}
                 }
@@ -76,6 +79,17 @@ impl Comch {
         }
     }
 
+    /// The connection is over. A host on which nothing came over it finds out first whether that was meant.
+    fn lost(&mut self, why: &str) {
+        if matches!(self.end, End::Dpu(_)) || self.heard {
+            return self.gone(why);
+        }
+        self.turned_away = true;
+        self.fast = None;
+        self.peer = None;
+        self.events = None;
+    }
+
     /// The peer is no more, or was never reached.
     pub(super) fn gone(&mut self, why: &str) {
         self.trying = false;
@@ -86,7 +100,7 @@ impl Comch {
         self.due = Some(Some(why.as_str().into()));
     }
 
-    /// The service did not take the client: is there a relay at all?
+    /// The service did not take the client, or did not keep it: is there a relay at all?
     fn ask(&mut self) {
         if !self.asks {
             return self.absent(Absence::Unknown);
@@ -102,7 +116,14 @@ impl Comch {
 
     fn absent(&mut self, absence: Absence) {
         self.trying = false;
-        self.due = Some(Some(Down { why: "no server took the client".to_owned(), absence }));
+        let (why, absence) = match (self.turned_away, absence) {
+            (false, absence) => ("no server took the client", absence),
+            (true, Absence::NotTaken) => ("the server ended the connection", Absence::Taken),
+            // There is a server, whatever is known of relays.
+            (true, _) => ("the server ended the connection", Absence::Unknown),
+        };
+        let first = self.failed.take().map(|first| format!("; {first}")).unwrap_or_default();
+        self.due = Some(Some(Down { why: format!("{why}{first}"), absence }));
     }
 
     pub(super) fn read_events(&mut self) {
@@ -118,7 +139,7 @@ impl Comch {
                     self.kept.clear();
                 }
                 Event::SendFailed(id, code) if self.peer.as_ref().is_some_and(|peer| peer.id() == id) => {
-                    self.failed.get_or_insert(format!("a message could not be sent: {code:?}"));
+                    self.failed.get_or_insert(format!("a message could not be sent: {code}"));
                     lost = Some("the peer does not take messages any more");
                 }
                 Event::ConnectFailed => log::warn!(target: crate::LOG, "a client failed to connect"),
@@ -127,7 +148,7 @@ impl Comch {
         }
         if let Some(why) = lost {
             self.leave();
-            self.gone(why);
+            self.lost(why);
         }
     }
 

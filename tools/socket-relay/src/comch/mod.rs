@@ -11,6 +11,7 @@ use crate::mux::Role;
 use crate::registry::{Entered, Registry};
 use crate::settings::Settings;
 use crate::transport::{Down, FastStates, Lane, LinkEvent, LinkLimits, Refused, Space, Transport};
+pub use beacon::is_asking;
 use beacon::{Asker, Lamp};
 use doca_comch::{Client, Connection, ConnectionId, Events, Left, Server};
 use doca_common::{Device, Error, ProgressEngine, Representor};
@@ -111,6 +112,10 @@ pub struct Comch {
     wanted: Option<Instant>,
     /// Whether an attempt or a session is going on that its end must be told of.
     trying: bool,
+    /// Host: whether a message came in this attempt.
+    heard: bool,
+    /// Host: the connection of this attempt ended before.
+    turned_away: bool,
     failed: Option<String>,
     retired: Vec<ConnectionId>,
 }
@@ -169,6 +174,8 @@ impl Comch {
             due: None,
             wanted: None,
             trying: false,
+            heard: false,
+            turned_away: false,
             failed: None,
             retired: Vec::new(),
         })
@@ -232,6 +239,7 @@ impl Transport for Comch {
         if matches!(self.end, End::Host(Left::Config(_)) | End::Dpu(Left::Config(_))) {
             self.wanted = None;
             self.trying = true;
+            (self.heard, self.turned_away) = (false, false);
             self.since = Instant::now();
             self.begin()?;
             self.follow();
@@ -263,6 +271,7 @@ impl Transport for Comch {
                 while let Some((from, at, len)) = inbox.entries.pop_front() {
                     let message = &inbox.bytes[at..at + len];
                     if Some(from) == peer {
+                        self.heard = true;
                         sink(LinkEvent::Message(message));
                     } else if self.kept.len() < KEPT {
                         self.kept.push_back(message.to_vec());
@@ -392,7 +401,9 @@ impl Transport for Comch {
     }
 
     fn alive(&mut self) -> bool {
-        self.peer.as_ref().is_some_and(|peer| peer.counters().is_ok())
+        // What comes of an attempt that was turned away is being found out.
+        let asking = self.turned_away && self.trying;
+        asking || self.peer.as_ref().is_some_and(|peer| peer.counters().is_ok())
     }
 
     fn disconnect(&mut self) {

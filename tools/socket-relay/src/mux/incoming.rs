@@ -99,7 +99,9 @@ impl Mux {
         let len = message.read(0, &mut start);
         let frame = Frame::decode(&start[..len]).map_err(Broken::Malformed)?;
         let Frame::Data { stream, offset, .. } = frame else {
-            return Err(Broken::Protocol(format!("{frame:?} on the fast path")));
+            return Err(Broken::Protocol(
+                "something else than bytes of a stream on the fast path".to_owned(),
+            ));
         };
         self.on_data(stream, offset, message.len() - HEADER, Path::Fast, |ring| {
             let passed = if ring.is_empty() { pass(stream, HEADER) } else { 0 };

@@ -141,8 +141,8 @@ impl Session {
                 };
                 if *version != VERSION || *limits != agreed.limits {
                     return Err(Broken::Partner(format!(
-                        "the two sides do not agree: protocol {version} with {limits:?} there, {VERSION} with \
-                         {:?} here",
+                        "the two sides do not agree: protocol {version} with {limits} there, {VERSION} with \
+                         {} here",
                         agreed.limits
                     )));
                 }

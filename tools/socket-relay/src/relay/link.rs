@@ -373,6 +373,7 @@ impl<T: Transport> Relay<T> {
         };
         log::error!(target: crate::LOG, "{class}: {broken}; the session is dropped");
         self.transport.disconnect();
+        self.link.absence = Absence::Unknown;
         let exit = match broken {
             Broken::Silent(_) => None,
             Broken::Fast(_) => Some(Exit::NoSession),
@@ -430,6 +431,13 @@ impl<T: Transport> Relay<T> {
         if before != State::Idle && !matches!(before, State::Up(_)) {
             self.link.failures += 1;
             let (exit, what) = match &self.link.absence {
+                Absence::Unknown if before == State::Greeting => (
+                    Exit::NoSession,
+                    format!(
+                        "a Comch server took the connection, but no session came of it ({why}): it has another host \
+                         relay, hangs, or is no relay of this kind"
+                    ),
+                ),
                 Absence::Unknown => (
                     Exit::NoSession,
                     format!(
@@ -451,6 +459,10 @@ impl<T: Transport> Relay<T> {
                     format!(
                         "a DPU relay answers and knows of --cc-name ({why}): it is just starting, or hangs"
                     ),
+                ),
+                Absence::Taken => (
+                    Exit::Taken,
+                    "the DPU relay of --cc-name serves another host relay; it takes one at a time".to_owned(),
                 ),
             };
             let reached = format!("{what}; this side: {}", self.transport.describe());

@@ -197,6 +197,11 @@ impl Process {
         eventually("the process ends", || self.child.try_wait().unwrap()).code()
     }
 
+    /// The same, where it has ended already.
+    pub fn try_status(&mut self) -> Option<i32> {
+        self.child.try_wait().unwrap().and_then(|status| status.code())
+    }
+
     /// Memory that is its own, in KiB.
     pub fn memory(&self) -> u64 {
         memory(self.child.id())
