@@ -2,8 +2,16 @@
 //! sample's client or ours.
 //!
 //! ```text
-//! comch_data_path_high_speed_server -p 03:00.0 -r b1:00.0 -t TEXT          on the DPU
-//! comch_data_path_high_speed_client -p b1:00.0 -t TEXT                     on the host
+//! comch_data_path_high_speed_server -p 03:00.0 -r 3b:00.0 -t TEXT          on the DPU
+//! comch_data_path_high_speed_client -p 3b:00.0 -t TEXT                     on the host
+//! ```
+//!
+//! Without `-p` and `-r` the addresses are those of NVIDIA's samples, `b1:00.0` for the host's function; `doca caps` lists
+//! those that there are. In the simulator a process is on the DPU with `DOCA_SIM_SIDE=dpu`:
+//!
+//! ```sh
+//! DOCA_SIM_SIDE=dpu cargo sim run --features comch --example comch_data_path_high_speed_server -- -p 03:00.0 -r 3b:00.0 &
+//! cargo sim run --features comch --example comch_data_path_high_speed_client -- -p 3b:00.0
 //! ```
 
 #[allow(dead_code, unused_imports, reason = "each example uses a part")]

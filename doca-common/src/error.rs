@@ -116,6 +116,8 @@ pub enum Refusal {
     TimedOut,
     /// The object is shared with others, or with tasks in flight.
     InUse,
+    /// There is one of this name or number already.
+    Duplicate,
     /// The object belongs to another context.
     OtherContext,
     /// The object belongs to another engine.

@@ -6,6 +6,7 @@
 
 use doca_common::DeviceInfo;
 use doca_sta::{caps, diagnosis};
+use doca_tool_output::println;
 
 fn main() -> doca_common::Result<()> {
     let wanted = std::env::args().nth(1);

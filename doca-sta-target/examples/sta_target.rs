@@ -18,6 +18,7 @@
 use doca_common::Device;
 use doca_sim_nvme::{Config, Disk, Namespace};
 use doca_sta_target::{Failure, NamespaceOptions, NvmeDisk, Options, Statistics, SubsystemOptions, Target};
+use doca_tool_output::{Lost, print, try_println};
 use nix::sys::signal::{SigSet, Signal};
 use serde::Deserialize;
 use std::fs::OpenOptions;
@@ -126,6 +127,9 @@ fn main() -> ExitCode {
     match serve(path) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
+            if let Some(lost) = error.downcast_ref::<Lost>() {
+                lost.end();
+            }
             eprintln!("sta_target: {error}");
             ExitCode::FAILURE
         }
@@ -156,36 +160,39 @@ fn serve(path: &str) -> Result<(), Fault> {
     if file.listen.is_empty() {
         return Err(format!("{path}: `listen` names no address").into());
     }
+    if file.statistics == 0 {
+        return Err(format!("{path}: `statistics` are 0 seconds apart").into());
+    }
     let stop = on_signal()?;
     // Disks outlive the target that has their queues.
     let disks = file.disks.iter().map(start_disk).collect::<Result<Vec<_>, _>>()?;
     let mut target = Target::start(options(&file, &disks)?)?;
     for address in target.addresses() {
-        println!("listening on {address}");
+        try_println!("listening on {address}")?;
     }
-    let interval = Duration::from_secs(file.statistics.max(1));
+    let interval = Duration::from_secs(file.statistics);
     let (mut told, mut queues) = (Instant::now(), 0);
     while !stop.load(Ordering::Relaxed) {
         for event in target.run_for(Duration::from_millis(50))? {
-            println!("event: {event}");
+            try_println!("event: {event}")?;
         }
         let now = target.frontend().num_queues();
         if now != queues {
-            println!("connections: {now} queues of {} controllers", target.frontend().num_controllers());
+            try_println!("connections: {now} queues of {} controllers", target.frontend().num_controllers())?;
             queues = now;
         }
         if told.elapsed() >= interval {
             told = Instant::now();
-            print(&target.statistics()?);
+            print(&target.statistics()?)?;
             if let Some(finding) = target.diagnosis() {
-                println!("no initiator was served yet: {finding}");
+                try_println!("no initiator was served yet: {finding}")?;
             }
         }
     }
-    print(&target.statistics()?);
-    println!("draining");
+    print(&target.statistics()?)?;
+    try_println!("draining")?;
     target.stop()?;
-    println!("stopped");
+    try_println!("stopped")?;
     Ok(())
 }
 
@@ -207,8 +214,15 @@ fn on_signal() -> Result<Arc<AtomicBool>, Fault> {
 fn start_disk(disk: &DiskFile) -> Result<Disk, Fault> {
     let name = disk.file.display();
     if let Some(mib) = disk.create_mib.filter(|_| !disk.file.exists()) {
+        let len = mib.checked_mul(1 << 20).filter(|len| (1..=i64::MAX as u64).contains(len));
+        let len = len.ok_or_else(|| format!("{name}: no file has {mib} MiB"))?;
         let file = OpenOptions::new().write(true).create_new(true).open(&disk.file);
-        file.and_then(|file| file.set_len(mib << 20)).map_err(|error| format!("{name}: {error}"))?;
+        let made = file.map_err(|error| format!("{name}: {error}"))?.set_len(len);
+        if let Err(error) = made {
+            // The next attempt must not take it for a disk.
+            _ = std::fs::remove_file(&disk.file);
+            return Err(format!("{name}: {error}").into());
+        }
     }
     let namespace =
         Namespace::open(&disk.file, disk.block_size).map_err(|error| format!("{name}: {error}"))?;
@@ -243,8 +257,8 @@ fn options(file: &File, disks: &[Disk]) -> Result<Options, Fault> {
     Ok(options)
 }
 
-fn print(statistics: &Statistics) {
-    println!(
+fn print(statistics: &Statistics) -> Result<(), Lost> {
+    try_println!(
         "statistics: {} controllers, {} queues; {} requests, {} rejected; Connect {} done, {} refused; {} expired",
         statistics.controllers,
         statistics.queues,
@@ -253,14 +267,16 @@ fn print(statistics: &Statistics) {
         statistics.engine.connects,
         statistics.engine.refused,
         statistics.engine.expired,
-    );
+    )?;
     for (index, thread) in statistics.threads.iter().enumerate() {
-        println!(
+        try_println!(
             "  thread {index}: {} commands not offloaded, {} transport errors",
-            thread.commands, thread.transport_errors
-        );
+            thread.commands,
+            thread.transport_errors
+        )?;
     }
     for (nqn, nsid, counters) in &statistics.namespaces {
-        println!("  {nqn} namespace {nsid}: {counters}");
+        try_println!("  {nqn} namespace {nsid}: {counters}")?;
     }
+    Ok(())
 }

@@ -2,11 +2,29 @@
 
 use crate::disk::{Disk, DiskError};
 use crate::model::{Capacity, Model, NamespaceInfo, SubsystemInfo};
-use crate::target::{Failure, SubsystemOptions};
+use crate::target::{Failure, Options, SubsystemOptions};
 use doca_sta::{BackEndId, Config, Namespace, NamespaceId};
 use nvme_wire::Nqn;
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
+
+/// Refuses what would start, but serve nobody, or tell hosts something else.
+pub(crate) fn check_options(options: &Options) -> Result<(), Failure> {
+    let printable = |text: &str| text.len() <= 20 && text.bytes().all(|byte| (0x20..0x7F).contains(&byte));
+    if options.threads == 0 {
+        return Err(DiskError::from("a target needs a thread that serves connections").into());
+    }
+    if options.queue_entries < 2 {
+        let text = format!("queues of {} entries: 2 is the least", options.queue_entries);
+        return Err(DiskError::from(text).into());
+    }
+    if let Some(own) = options.subsystems.iter().find(|own| !printable(&own.serial)) {
+        let text =
+            format!("{}: the serial number {:?} is not 20 printable characters at most", own.nqn, own.serial);
+        return Err(DiskError::from(text).into());
+    }
+    Ok(())
+}
 
 /// A namespace that is served.
 pub(crate) struct Served {

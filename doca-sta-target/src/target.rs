@@ -1,6 +1,6 @@
 //! A whole target: listeners, threads, disks and the engine.
 
-use crate::describe::{Served, describe, lend};
+use crate::describe::{Served, check_options, describe, lend};
 use crate::disk::{Disk, DiskError};
 use crate::engine::{Engine, EngineCounts};
 use crate::frontend::{AdminTransport, Frontend, Told};
@@ -182,6 +182,7 @@ impl Target {
     ///
     /// DOCA's or a disk's, with the precondition that does not hold.
     pub fn start(options: Options) -> Result<Self, Failure> {
+        check_options(&options)?;
         let Options {
             control,
             networks,

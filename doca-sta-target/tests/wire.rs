@@ -2,6 +2,7 @@
 
 use doca_sim_initiator::{Host, Target, smoke, wire};
 use nvme_wire::Nqn;
+use serde_json::{Value, json};
 use std::io::{BufRead, BufReader};
 use std::net::SocketAddrV4;
 use std::os::unix::fs::FileExt;
@@ -35,6 +36,16 @@ fn example() -> &'static Path {
     })
 }
 
+fn config(dir: &Path, block_size: u32, address: SocketAddrV4) -> Value {
+    let disk = json!({ "file": dir.join("disk.img"), "block_size": block_size, "create_mib": MIB });
+    json!({
+        "control": "mlx5_0",
+        "listen": [address.to_string()],
+        "disks": [disk],
+        "subsystems": [{ "nqn": NQN, "namespaces": [{ "nsid": 1, "disk": 0 }, { "nsid": 3, "disk": 0 }] }],
+    })
+}
+
 impl Running {
     fn start(block_size: u32) -> Self {
         static PORT: Mutex<u16> = Mutex::new(4420);
@@ -45,17 +56,8 @@ impl Running {
         };
         let address = SocketAddrV4::new([192, 168, 1, 1].into(), port);
         let dir = tempfile::tempdir().unwrap();
-        let disk = serde_json::json!({
-            "file": dir.path().join("disk.img"), "block_size": block_size, "create_mib": MIB
-        });
-        let config = serde_json::json!({
-            "control": "mlx5_0",
-            "listen": [address.to_string()],
-            "disks": [disk],
-            "subsystems": [{ "nqn": NQN, "namespaces": [{ "nsid": 1, "disk": 0 }, { "nsid": 3, "disk": 0 }] }],
-        });
         let path = dir.path().join("target.json");
-        std::fs::write(&path, config.to_string()).unwrap();
+        std::fs::write(&path, config(dir.path(), block_size, address).to_string()).unwrap();
         let mut child = Command::new(example()).arg(path).stdout(Stdio::piped()).spawn().unwrap();
         let mut output = BufReader::new(child.stdout.take().unwrap());
         let mut line = String::new();
@@ -176,4 +178,69 @@ fn a_file_system_image_comes_back_as_it_was_written() {
         assert!(status.success() || original[0x438..0x43A] != [0x53, 0xEF], "e2fsck finds faults: {status}");
     }
     running.end();
+}
+
+#[test]
+fn a_configuration_that_cannot_be_is_told() {
+    let address = SocketAddrV4::new([192, 168, 1, 1].into(), 4420);
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("target.json");
+    fn twice(value: &Value) -> Value {
+        json!([value[0], value[0]])
+    }
+    type Change = fn(&mut Value);
+    let changes: [(&str, Change, &str); 8] = [
+        (
+            "a namespace twice",
+            |own| own["subsystems"][0]["namespaces"][1]["nsid"] = json!(1),
+            "there is one of this name or number already: namespace 1 ",
+        ),
+        (
+            "a subsystem twice",
+            |own| own["subsystems"] = twice(&own["subsystems"]),
+            "there is one of this name or number already",
+        ),
+        (
+            "a file twice",
+            |own| own["disks"] = twice(&own["disks"]),
+            "another disk, here or in another process",
+        ),
+        ("a file of 16 EiB", |own| own["disks"][0]["create_mib"] = json!(1_u64 << 44), "no file has"),
+        ("a serial number", |own| own["subsystems"][0]["serial"] = json!("x".repeat(21)), "serial number"),
+        ("threads", |own| own["threads"] = json!(0), "needs a thread"),
+        ("queues", |own| own["queue_entries"] = json!(0), "2 is the least"),
+        ("statistics", |own| own["statistics"] = json!(0), "`statistics`"),
+    ];
+    for (what, change, words) in changes {
+        let mut config = config(dir.path(), 512, address);
+        change(&mut config);
+        std::fs::write(&path, config.to_string()).unwrap();
+        _ = std::fs::remove_file(dir.path().join("disk.img"));
+        let ended = Command::new(example()).arg(&path).output().unwrap();
+        let said = String::from_utf8_lossy(&ended.stderr);
+        assert!(ended.status.code() == Some(1) && said.contains(words), "{what}: {said}");
+        assert!(!said.contains("clones"), "{what}: {said}");
+    }
+}
+
+#[test]
+fn a_target_whose_output_nobody_reads_ends() {
+    use std::os::unix::process::ExitStatusExt;
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("target.json");
+    let address = SocketAddrV4::new([192, 168, 1, 1].into(), 4419);
+    std::fs::write(&path, config(dir.path(), 512, address).to_string()).unwrap();
+    for argument in [path.to_str().unwrap(), "--help"] {
+        let (reader, writer) = std::io::pipe().unwrap();
+        drop(reader);
+        let mut target = Command::new(example());
+        let ended = target.arg(argument).stdout(writer).stderr(Stdio::piped()).spawn().unwrap();
+        let ended = ended.wait_with_output().unwrap();
+        let said = String::from_utf8_lossy(&ended.stderr);
+        assert_eq!(
+            ended.status.signal(),
+            Some(nix::sys::signal::Signal::SIGPIPE as i32),
+            "{argument}: {said}"
+        );
+    }
 }

@@ -176,7 +176,7 @@ impl Config {
     ///
     /// # Errors
     ///
-    /// [`Refusal::Malformed`] for a name that is none, [`Refusal::InUse`] for one that is there,
+    /// [`Refusal::Malformed`] for a name that is none, [`Refusal::Duplicate`] for one that is there,
     /// [`Refusal::Capability`] above `sta.subsys`.
     #[doc(alias = "doca_sta_subsystem_create")]
     #[doc(alias = "doca_sta_subsystem_add_dev")]
@@ -192,7 +192,7 @@ impl Config {
         let mut objects = self.owner.objects.borrow_mut();
         room(CALL, objects.subsystems.len(), self.owner.limits().subsystems, "sta.subsys")?;
         if objects.subsystems.iter().any(|entry| entry.nqn == name) {
-            return Err(Error::refused(CALL, Refusal::InUse).with(nqn));
+            return Err(Error::refused(CALL, Refusal::Duplicate).with(format!("subsystem {nqn}")));
         }
         objects.subsystems.push(SubsystemEntry { nqn: name, handle: None });
         Ok(SubsystemId { serial: self.owner.channel(), index: objects.subsystems.len() - 1 })
@@ -202,7 +202,7 @@ impl Config {
     ///
     /// # Errors
     ///
-    /// [`Refusal::OutOfRange`] for a number that is none, [`Refusal::InUse`] for one that is there,
+    /// [`Refusal::OutOfRange`] for a number that is none, [`Refusal::Duplicate`] for one that is there,
     /// [`Refusal::Capability`] for a block size that the device does not have or above `sta.ns_per_subs`,
     /// [`Refusal::OtherContext`].
     #[doc(alias = "doca_sta_subsystem_add_ns")]
@@ -290,7 +290,7 @@ pub(crate) fn plan_namespace(owner: &Instance, namespace: Namespace) -> Result<N
     let siblings: Vec<_> = objects.namespaces.iter().filter(there).collect();
     room(CALL, siblings.len(), owner.limits().namespaces, "sta.ns_per_subs")?;
     if siblings.iter().any(|entry| entry.plan.nsid == nsid) {
-        return Err(Error::refused(CALL, Refusal::InUse).with(format!("there is a namespace {nsid} already")));
+        return Err(Error::refused(CALL, Refusal::Duplicate).with(format!("namespace {nsid}")));
     }
     objects.namespaces.push(NamespaceEntry { plan: namespace, phase: Phase::Planned, handle: None });
     Ok(NamespaceId { serial: owner.channel(), index: objects.namespaces.len() - 1 })

@@ -115,24 +115,28 @@ struct Part {
 pub fn run(controller: &mut Controller, load: &Load) -> Result<Report> {
     let namespace = controller.namespace(load.nsid)?;
     let usage = |why: &str| Err(Error::Usage(why.to_owned()).on(1));
+    if load.queues == 0 || load.depth == 0 {
+        return usage("load needs a queue, and a command under way in each");
+    }
     let Some(block_size) =
         namespace.block_size().filter(|&size| load.size > 0 && load.size.is_multiple_of(size))
     else {
         return usage("the size of a command is no multiple of the block size");
     };
     let blocks = load.size / block_size;
-    let share = namespace.nsze / u64::from(load.queues.max(1));
+    let share = namespace.nsze / u64::from(load.queues);
     let places = share / u64::from(blocks);
-    if load.queues == 0 || load.depth == 0 || places < u64::from(load.depth) {
+    if places < u64::from(load.depth) {
         return usage("the namespace is too small for so many queues and commands");
     }
     let granted = controller.num_queues(load.queues)?;
     if granted < load.queues {
         return Err(Error::Usage(format!("the target grants {granted} I/O queues")).on(0));
     }
-    let most = u32::from(controller.capabilities().mqes) + 1;
-    if u32::from(load.depth) + 1 > most {
-        return usage(&format!("the target takes {} commands under way in a queue", most - 1));
+    // One entry of a queue stays free; the size of the largest does not fit 16 bits.
+    let most = controller.capabilities().mqes.min(u16::MAX - 1);
+    if load.depth > most {
+        return usage(&format!("the target takes {most} commands under way in a queue"));
     }
     let stop = AtomicBool::new(false);
     std::thread::scope(|scope| {

@@ -1,9 +1,11 @@
 //! `doca-sim`: the hands-on side of the software SDK. `doca-sim nvme …` is a host for storage targets.
 #![forbid(unsafe_code)]
 
-use clap::{Args, Parser, Subcommand, ValueEnum};
+use clap::builder::RangedU64ValueParser;
+use clap::{Args, Parser, Subcommand, ValueEnum, value_parser};
 use doca_sim_initiator::load::{self, Load, Mix, Report};
 use doca_sim_initiator::{Controller, Error, Failure, Host, Part, Target, smoke, wire};
+use doca_tool_output::println;
 use nvme_wire::Nqn;
 use std::fs::File;
 use std::io::{Read, Write};
@@ -32,9 +34,9 @@ enum Nvme {
     Discover(Way),
     /// Show the controller and its namespaces.
     Identify(To),
-    /// Read blocks to a file.
+    /// Read blocks to a file; by default all from the first one to the end.
     Read(Blocks),
-    /// Write a file to blocks.
+    /// Write a file, of whole blocks, to blocks; by default all of it.
     Write(Blocks),
     /// Make what was written durable.
     Flush(To),
@@ -44,6 +46,11 @@ enum Nvme {
     Smoke(SmokeArgs),
     /// Send right and wrong connections and capsules, and compare what comes with the specifications.
     Conformance(To),
+}
+
+/// A time that can pass: at least a second, at most a year.
+fn seconds() -> RangedU64ValueParser {
+    value_parser!(u64).range(1..=365 * 24 * 60 * 60)
 }
 
 #[derive(Args)]
@@ -58,7 +65,7 @@ struct Way {
     #[arg(long, default_value = "nqn.2014-08.org.nvmexpress:uuid:00000000-0000-4000-8000-000000000001")]
     host: Nqn,
     /// Seconds that a connection or a command may take.
-    #[arg(long, default_value_t = 20)]
+    #[arg(long, default_value_t = 20, value_parser = seconds())]
     limit: u64,
 }
 
@@ -70,7 +77,7 @@ struct To {
     #[arg(long)]
     nqn: Nqn,
     /// The namespace.
-    #[arg(long, default_value_t = 1)]
+    #[arg(long, default_value_t = 1, value_parser = value_parser!(u32).range(1..))]
     nsid: u32,
 }
 
@@ -84,8 +91,8 @@ struct Blocks {
     /// First block.
     #[arg(long, default_value_t = 0)]
     lba: u64,
-    /// Read this many blocks; default: to the end.
-    #[arg(long)]
+    /// This many blocks.
+    #[arg(long, value_parser = value_parser!(u64).range(1..))]
     blocks: Option<u64>,
 }
 
@@ -101,13 +108,13 @@ struct LoadArgs {
     #[command(flatten)]
     to: To,
     /// I/O queues.
-    #[arg(long, default_value_t = 1)]
+    #[arg(long, default_value_t = 1, value_parser = value_parser!(u16).range(1..))]
     queues: u16,
     /// Commands under way in each.
-    #[arg(long, default_value_t = 32)]
+    #[arg(long, default_value_t = 32, value_parser = value_parser!(u16).range(1..))]
     depth: u16,
     /// Bytes of a command.
-    #[arg(long, default_value_t = 4096)]
+    #[arg(long, default_value_t = 4096, value_parser = value_parser!(u32).range(1..))]
     size: u32,
     /// Ascending addresses instead of random ones.
     #[arg(long)]
@@ -116,7 +123,7 @@ struct LoadArgs {
     #[arg(long, value_enum, default_value = "verify")]
     mix: Doing,
     /// Seconds.
-    #[arg(long, default_value_t = 5)]
+    #[arg(long, default_value_t = 5, value_parser = seconds())]
     time: u64,
 }
 
@@ -125,12 +132,16 @@ struct SmokeArgs {
     #[command(flatten)]
     to: To,
     /// Seconds of load.
-    #[arg(long, default_value_t = 3)]
+    #[arg(long, default_value_t = 3, value_parser = seconds())]
     time: u64,
 }
 
 fn main() -> ExitCode {
-    let Area::Nvme(command) = Cli::parse().area;
+    let cli = Cli::try_parse().unwrap_or_else(|told| match told.use_stderr() {
+        true => told.exit(),
+        false => doca_tool_output::finish(told.print()),
+    });
+    let Area::Nvme(command) = cli.area;
     match run(&command) {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {
@@ -179,9 +190,14 @@ fn open(to: &To) -> Result<Controller, Failure> {
     Ok(controller)
 }
 
+/// What was asked for cannot be.
+fn usage(why: String) -> Failure {
+    Failure { part: Part::Host, error: Error::Usage(why) }
+}
+
 /// A fault of this program's own surroundings.
 fn local(what: impl std::fmt::Display, error: impl std::fmt::Display) -> Failure {
-    Failure { part: Part::Host, error: Error::Usage(format!("{what}: {error}")) }
+    usage(format!("{what}: {error}"))
 }
 
 fn discover(way: &Way) -> Result<(), Failure> {
@@ -233,49 +249,89 @@ fn identify(to: &To) -> Result<(), Failure> {
     controller.shutdown()
 }
 
-/// Bytes of one command of the copy commands.
+/// Bytes of one command of the copy commands, unless a block is larger.
 const CHUNK: u64 = 64 << 10;
+
+/// Bytes of a block of the namespace, and the blocks behind `lba`.
+fn room(controller: &mut Controller, to: &To, lba: u64) -> Result<(u32, u64), Failure> {
+    let namespace = controller.namespace(to.nsid)?;
+    let Some(size) = namespace.block_size() else {
+        return Err(usage(format!("the blocks of namespace {} have no size that this host knows", to.nsid)));
+    };
+    match namespace.nsze.checked_sub(lba) {
+        None | Some(0) => Err(usage(format!(
+            "block {lba} is behind the end of namespace {}, which has {} blocks",
+            to.nsid, namespace.nsze
+        ))),
+        Some(rest) => Ok((size, rest)),
+    }
+}
 
 fn read(arguments: &Blocks) -> Result<(), Failure> {
     let Blocks { to, file: path, lba, blocks } = arguments;
     let mut controller = open(to)?;
-    let namespace = controller.namespace(to.nsid)?;
-    let size = namespace.block_size().unwrap_or(512);
-    let end = blocks.map_or(namespace.nsze, |blocks| lba.saturating_add(blocks));
+    let (size, rest) = room(&mut controller, to, *lba)?;
+    let blocks = blocks.unwrap_or(rest);
     let mut queue = controller.io_queue(1, 2)?;
     let mut file = File::create(path).map_err(|error| local(path.display(), error))?;
-    let mut at = *lba;
-    while at < end {
-        let some = (end - at).min(CHUNK / u64::from(size));
+    let mut done = 0;
+    while done < blocks {
+        let some = (blocks - done).min((CHUNK / u64::from(size)).max(1));
         let mut data = vec![0; some as usize * size as usize];
-        queue.read(to.nsid, at, size, &mut data)?;
+        queue.read(to.nsid, lba + done, size, &mut data)?;
         file.write_all(&data).map_err(|error| local(path.display(), error))?;
-        at += some;
+        done += some;
     }
-    println!("read: {} blocks to {}", at.saturating_sub(*lba), path.display());
+    println!("read: {done} blocks to {}", path.display());
     controller.shutdown()
 }
 
 fn write(arguments: &Blocks) -> Result<(), Failure> {
-    let Blocks { to, file: path, lba, .. } = arguments;
-    let mut file = File::open(path).map_err(|error| local(path.display(), error))?;
+    let Blocks { to, file: path, lba, blocks } = arguments;
+    let failed = |error| local(path.display(), error);
+    let file = File::open(path).map_err(failed)?;
+    let about = file.metadata().map_err(failed)?;
     let mut controller = open(to)?;
-    let size = controller.namespace(to.nsid)?.block_size().unwrap_or(512) as usize;
+    let (size, _) = room(&mut controller, to, *lba)?;
+    let size = u64::from(size);
+    let asked = match blocks {
+        Some(blocks) => {
+            blocks.checked_mul(size).ok_or_else(|| usage(format!("{blocks} blocks are too many")))?
+        }
+        None => u64::MAX,
+    };
+    let whole = |len: u64| match blocks {
+        Some(blocks) if len < asked => {
+            Err(local(path.display(), format!("{len} bytes are no {blocks} blocks of {size}")))
+        }
+        _ if len == 0 => Err(local(path.display(), "the file is empty")),
+        _ if blocks.is_none() && !len.is_multiple_of(size) => {
+            Err(local(path.display(), format!("{len} bytes are no multiple of the block size {size}")))
+        }
+        _ => Ok(()),
+    };
+    // What comes through a pipe is known at its end.
+    if about.is_file() {
+        whole(about.len())?;
+    }
+    let (mut file, mut len) = (file.take(asked), 0);
     let mut queue = controller.io_queue(1, 2)?;
-    let mut at = *lba;
     loop {
         let mut data = Vec::new();
-        (&mut file).take(CHUNK).read_to_end(&mut data).map_err(|error| local(path.display(), error))?;
+        (&mut file).take(CHUNK.max(size)).read_to_end(&mut data).map_err(failed)?;
+        let before = len;
+        len += data.len() as u64;
         if data.is_empty() {
             break;
         }
-        // The last block is filled up with zeros.
-        data.resize(data.len().next_multiple_of(size), 0);
-        queue.write(to.nsid, at, size as u32, &data)?;
-        at += (data.len() / size) as u64;
+        if !(data.len() as u64).is_multiple_of(size) {
+            whole(len)?;
+        }
+        queue.write(to.nsid, lba + before / size, size as u32, &data)?;
     }
+    whole(len)?;
     queue.flush(to.nsid)?;
-    println!("write: {} blocks from {}", at - lba, path.display());
+    println!("write: {} blocks from {}", len / size, path.display());
     controller.shutdown()
 }
 

@@ -105,6 +105,53 @@ fn a_file_of_the_host_is_no_fault_of_the_target() {
     running.end();
 }
 
+/// Runs `doca-sim nvme`; its exit status, and what it said there and to whom it concerns.
+fn nvme(arguments: &[&str]) -> (Option<i32>, String) {
+    let mut host = Command::new(env!("CARGO_BIN_EXE_doca-sim"));
+    host.arg("nvme").args(arguments).args(["--nqn", "nqn.2026-01.org.example:disk"]);
+    let ended = host.env("DOCA_SIM_QUIET", "1").output().unwrap();
+    (ended.status.code(), String::from_utf8([ended.stdout, ended.stderr].concat()).unwrap())
+}
+
+#[test]
+fn what_is_copied_is_what_was_asked_for() {
+    let running = CTarget::start();
+    let dir = tempfile::tempdir().unwrap();
+    let path = |name: &str| dir.path().join(name).to_str().unwrap().to_owned();
+    let file = |name: &str, bytes: &[u8]| {
+        std::fs::write(path(name), bytes).unwrap();
+        path(name)
+    };
+    let (back, three) = (path("back"), file("three", &[7; 3 * 512]));
+    let expect = |arguments: &[&str], status: i32, words: &str| {
+        let (ended, said) = nvme(arguments);
+        assert!(ended == Some(status) && said.contains(words), "{arguments:?}: {ended:?}, {said}");
+    };
+    expect(&["write", "--lba", "1", "--file", &file("zeros", &[0; 4 * 512])], 0, "write: 4 blocks");
+    expect(&["write", "--lba", "1", "--blocks", "2", "--file", &three], 0, "write: 2 blocks");
+    expect(&["read", "--lba", "1", "--blocks", "4", "--file", &back], 0, "read: 4 blocks");
+    assert!(std::fs::read(&back).unwrap() == [[7; 1024], [0; 1024]].concat());
+    expect(&["write", "--blocks", "4", "--file", &three], 1, "1536 bytes are no 4 blocks of 512");
+    expect(
+        &["write", "--file", &file("odd", &[1; 700])],
+        1,
+        "700 bytes are no multiple of the block size 512",
+    );
+    expect(&["write", "--blocks", "1", "--file", &path("odd")], 0, "write: 1 blocks");
+    expect(&["write", "--file", &file("empty", &[])], 1, "the file is empty");
+    for (what, lba) in [("read", "999999"), ("read", "18446744073709551615"), ("write", "999999")] {
+        for more in [&["--blocks", "1"][..], &[]] {
+            let arguments = [&[what, "--lba", lba, "--file", &three][..], more].concat();
+            expect(&arguments, 1, "is behind the end of namespace 1, which has ");
+        }
+    }
+    assert_eq!(std::fs::read(&three).unwrap().len(), 3 * 512, "a read that cannot be touches no file");
+    for option in ["--depth", "--queues", "--time", "--size", "--limit", "--nsid"] {
+        expect(&["load", option, "0"], 2, &format!("invalid value '0' for '{option}"));
+    }
+    running.end();
+}
+
 #[test]
 fn load_is_verified_on_two_queues() {
     let running = CTarget::start();

@@ -3,7 +3,7 @@
 use crate::raw::punch_hole;
 use nvme_wire::Status;
 use nvme_wire::identify::IdentifyNamespace;
-use std::fs::File;
+use std::fs::{File, TryLockError};
 use std::io;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
@@ -18,16 +18,25 @@ pub struct Namespace {
 }
 
 impl Namespace {
-    /// The blocks of a file that is open for reading and writing. `block_size` is 512 or 4096.
+    /// The blocks of a file that is open for reading and writing. `block_size` is 512 or 4096. The file is locked
+    /// (`flock`) as long as the namespace is there.
     ///
     /// # Errors
     ///
-    /// Another block size, a file shorter than a block, or one whose size cannot be asked.
+    /// Another block size, a file shorter than a block, one whose size cannot be asked, or one that is locked: it is the
+    /// file of another namespace, perhaps of another process ([`io::ErrorKind::ResourceBusy`]).
     pub fn new(file: File, block_size: u32) -> io::Result<Self> {
         let refuse = |why| Err(io::Error::new(io::ErrorKind::InvalidInput, why));
         if !matches!(block_size, 512 | 4096) {
             return refuse("the block size is neither 512 nor 4096");
         }
+        file.try_lock().map_err(|error| match error {
+            TryLockError::WouldBlock => {
+                let why = "another disk, here or in another process, has the file (it is locked)";
+                io::Error::new(io::ErrorKind::ResourceBusy, why)
+            }
+            TryLockError::Error(error) => error,
+        })?;
         let blocks = file.metadata()?.len() / u64::from(block_size);
         if blocks == 0 {
             return refuse("the file is shorter than a block");

@@ -228,6 +228,18 @@ fn a_disk_that_was_taken_out_is_gone() {
 }
 
 #[test]
+fn a_file_is_one_disk() {
+    let file = tempfile::NamedTempFile::new().unwrap();
+    file.as_file().set_len(1 << 20).unwrap();
+    let first = Namespace::open(file.path(), 512).unwrap();
+    let again = Namespace::open(file.path(), 512).unwrap_err();
+    assert_eq!(again.kind(), std::io::ErrorKind::ResourceBusy, "{again}");
+    assert!(again.to_string().contains("another disk"), "{again}");
+    drop(first);
+    Namespace::open(file.path(), 512).unwrap();
+}
+
+#[test]
 fn what_cannot_be_is_refused() {
     let file = || {
         let file = tempfile::tempfile().unwrap();

@@ -6,6 +6,10 @@
 
 #![forbid(unsafe_code)]
 
+// Its `print!` and `println!` are those of all modules.
+#[macro_use]
+extern crate doca_tool_output;
+
 mod api;
 #[cfg(feature = "device")]
 mod caps;
@@ -55,7 +59,12 @@ enum Outcome {
 type Failure = Box<dyn std::error::Error>;
 
 fn main() -> ExitCode {
-    let outcome = match Cli::parse().command {
+    doca_tool_output::fail_with(2);
+    let cli = Cli::try_parse().unwrap_or_else(|told| match told.use_stderr() {
+        true => told.exit(),
+        false => doca_tool_output::finish(told.print()),
+    });
+    let outcome = match cli.command {
         Command::Api(args) => api::run(&args),
         Command::LinkCheck(args) => link_check::run(&args),
         #[cfg(feature = "device")]

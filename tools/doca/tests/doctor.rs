@@ -30,11 +30,20 @@ fn installed(module: &str, header: &str, applications: &str) -> TempDir {
     dir
 }
 
-/// Exit status and report for a `DOCA_DIR`.
+/// Exit status and report for a `DOCA_DIR`, where the loader knows no DOCA.
 fn doctor(prefix: &Path) -> (i32, Value) {
+    doctor_with(Some(prefix), "")
+}
+
+/// The same with `LD_LIBRARY_PATH`.
+fn doctor_with(prefix: Option<&Path>, libraries: &str) -> (i32, Value) {
     let mut doca = Command::new(env!("CARGO_BIN_EXE_doca"));
     let simulation = tempfile::tempdir().expect("a temporary directory");
-    doca.env("DOCA_DIR", prefix).env("PKG_CONFIG_PATH", "").env("PKG_CONFIG_LIBDIR", "/nowhere");
+    match prefix {
+        Some(prefix) => doca.env("DOCA_DIR", prefix),
+        None => doca.env_remove("DOCA_DIR"),
+    };
+    doca.env("LD_LIBRARY_PATH", libraries).env("PKG_CONFIG_PATH", "").env("PKG_CONFIG_LIBDIR", "/nowhere");
     doca.env("DOCA_SIM_DIR", simulation.path()).env("DOCA_SIM_QUIET", "1");
     let output = doca.args(["doctor", "--json"]).output().expect("doca starts");
     let report = serde_json::from_slice(&output.stdout);
@@ -95,5 +104,22 @@ fn no_installation_is_wrong_and_tells_where_it_was_sought() {
     assert!(
         text.contains(&empty.path().display().to_string()) && text.contains("/opt/mellanox/doca"),
         "{text}"
+    );
+}
+
+#[test]
+#[cfg(feature = "device")]
+fn a_simulator_that_only_the_loader_knows_is_one() {
+    let prefix = std::env::var_os("DOCA_DIR").expect("DOCA_DIR names the SDK of the simulator");
+    let prefix = std::path::PathBuf::from(prefix);
+    let libraries = prefix.join(format!("lib/{}-linux-gnu", std::env::consts::ARCH));
+    let (code, report) = doctor_with(None, libraries.to_str().unwrap());
+    assert_eq!((code, &report["simulator"]), (0, &true.into()), "{report:#}");
+    let next = report["findings"].as_array().unwrap().iter().find_map(|finding| finding["next"].as_str());
+    let prefix = fs::canonicalize(prefix).unwrap();
+    assert_eq!(
+        next,
+        Some(format!("to build with it, set DOCA_DIR={}", prefix.display()).as_str()),
+        "{report:#}"
     );
 }

@@ -2,6 +2,7 @@
 
 #![forbid(unsafe_code)]
 
+use doca_tool_output::{print, println};
 use signal_hook::consts::{SIGINT, SIGTERM, SIGUSR1};
 use signal_hook::iterator::Signals;
 use socket_relay::comch::{self, Comch, Place};
@@ -15,6 +16,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 fn main() -> ExitCode {
+    doca_tool_output::fail_with(Exit::Internal as u8);
     let args: Vec<String> = std::env::args().skip(1).collect();
     let options = match options::parse(&args) {
         Ok(options) => options,

@@ -8,6 +8,7 @@ use crate::frame::Bytes;
 use crate::mux::Role;
 use crate::registry::Registry;
 use crate::transport::Absence;
+use doca_tool_output::println;
 use nix::errno::Errno;
 use serde_json::Value;
 use std::io::{BufRead, BufReader, ErrorKind, Read, Write};

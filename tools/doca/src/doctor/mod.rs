@@ -89,7 +89,8 @@ struct Report {
 /// Runs the subcommand.
 pub(crate) fn run(args: &Args) -> Result<Outcome, Failure> {
     let sdk = Sdk::find();
-    let simulator = sdk.as_ref().ok().map(|sdk| sdk.simulator);
+    let loaded = || sdk::loaded_simulator().is_some().then_some(true);
+    let simulator = sdk.as_ref().ok().map(|sdk| sdk.simulator).or_else(loaded);
     let mut findings = match &sdk {
         Ok(sdk) => sdk.findings(devices::loaded()),
         Err(finding) => vec![finding.clone()],

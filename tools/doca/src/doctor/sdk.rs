@@ -25,6 +25,13 @@ pub(crate) struct Sdk {
     /// Modules that were found, with their versions.
     modules: Vec<(&'static str, String)>,
     pub(crate) simulator: bool,
+    /// The loader knows it, but a build does not.
+    only_loaded: bool,
+}
+
+/// The simulator's library, if that is what programs without a RUNPATH load.
+pub(crate) fn loaded_simulator() -> Option<PathBuf> {
+    resolve(LIBRARIES[0]).filter(|found| found.simulator).map(|found| found.path)
 }
 
 /// A part of the installation and the version it gives.
@@ -34,16 +41,21 @@ struct Source {
 }
 
 impl Sdk {
-    /// Looks where a build looks: `DOCA_DIR`, pkg-config's paths, the default prefix.
+    /// Looks where a build looks: `DOCA_DIR`, pkg-config's paths, the default prefix. Then for a simulator around the library
+    /// that programs load.
     pub(crate) fn find() -> Result<Sdk, Finding> {
         if Command::new("pkg-config").arg("--version").output().is_err() {
             let next = "install pkg-config (package pkg-config or pkgconf)";
             return Err(Finding::wrong(Layer::Env, "there is no pkg-config, so no build finds DOCA", next));
         }
         let chosen = std::env::var_os("DOCA_DIR").map(PathBuf::from);
-        let prefixes =
+        let loaded = loaded_simulator();
+        // `lib` or `lib/TRIPLET` is left out.
+        let around = loaded.iter().flat_map(|path| path.ancestors().skip(2).take(2));
+        let builds =
             chosen.iter().map(|dir| Some(dir.as_path())).chain([None, Some(Path::new(DEFAULT_PREFIX))]);
-        for prefix in prefixes {
+        let prefixes = builds.map(|prefix| (prefix, false)).chain(around.map(|prefix| (Some(prefix), true)));
+        for (prefix, only_loaded) in prefixes {
             let module = |name: &&'static str| Some((*name, ask(prefix, &["--modversion", name])?));
             let modules: Vec<_> = MODULES.iter().filter_map(module).collect();
             let Some((first, _)) = modules.iter().find(|(name, _)| ["doca-common", "doca"].contains(name))
@@ -61,6 +73,7 @@ impl Sdk {
                 libdir: dir("libdir"),
                 include: dir("includedir"),
                 simulator: variable("doca_sim") == "1",
+                only_loaded,
                 modules,
             });
         }
@@ -78,7 +91,13 @@ impl Sdk {
         let mut findings =
             vec![Finding::ok(Layer::Env, format!("{kind} is installed in {}", self.prefix.display()))];
         let listed: Vec<_> = self.modules.iter().map(|(name, version)| format!("{name} {version}")).collect();
-        findings.push(Finding::ok(Layer::Build, format!("pkg-config finds {}", listed.join(", "))));
+        findings.push(if self.only_loaded {
+            let prefix = self.prefix.display();
+            let text = format!("programs load it, but no build finds it: {}", listed.join(", "));
+            Finding::note(Layer::Build, text, format!("to build with it, set DOCA_DIR={prefix}"))
+        } else {
+            Finding::ok(Layer::Build, format!("pkg-config finds {}", listed.join(", ")))
+        });
         let has = |names: &[&str]| self.modules.iter().any(|(name, _)| names.contains(name));
         if !has(&["doca-rdma", "doca"]) {
             let next = "install libdoca-sdk-rdma-dev";
