@@ -23,6 +23,22 @@ pub enum Class {
 }
 
 impl Class {
+    /// All of them.
+    pub const ALL: [Class; 7] = [
+        Class::Installation,
+        Class::Bind,
+        Class::Connect,
+        Class::Terminator,
+        Class::Permission,
+        Class::Version,
+        Class::Below,
+    ];
+
+    /// The class that a [`Fault`]'s text begins with, and the rest.
+    pub fn split(text: &str) -> Option<(Class, &str)> {
+        Class::ALL.into_iter().find_map(|class| Some((class, text.strip_prefix(&format!("{class}: "))?)))
+    }
+
     /// A few words for people.
     pub const fn text(self) -> &'static str {
         match self {

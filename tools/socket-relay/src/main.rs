@@ -50,7 +50,10 @@ fn run(mut options: Options) -> Result<u8, Fault> {
             let settings = &options.settings;
             return Ok(smoke::run(&settings.socket, settings.admin_socket.as_deref(), smoke));
         }
-        Mode::Echo => smoke::serve_echo(&options.settings.socket)?,
+        Mode::Echo => {
+            let mut signals = signals(&[SIGTERM, SIGINT])?;
+            smoke::serve_echo(&options.settings.socket, move || _ = signals.forever().next())?;
+        }
         Mode::Ask(ref command) => {
             let Some(admin) = &options.settings.admin_socket else {
                 return Err(Fault::usage("--admin-socket is needed with an abstract socket"));
@@ -91,15 +94,22 @@ fn doca_version() -> String {
     doca_common::version::version().loaded.map_or_else(|| "unknown".to_owned(), |version| version.to_string())
 }
 
+fn no_signals(error: std::io::Error) -> Fault {
+    Fault::internal(format!("cannot listen to signals: {error}"))
+}
+
+fn signals(which: &[i32]) -> Result<Signals, Fault> {
+    Signals::new(which).map_err(no_signals)
+}
+
 fn listen_to_signals(handle: Handle) -> Result<(), Fault> {
-    let fail = |e: std::io::Error| Fault::internal(format!("cannot listen to signals: {e}"));
-    let mut signals = Signals::new([SIGTERM, SIGINT, SIGUSR1]).map_err(fail)?;
+    let mut signals = signals(&[SIGTERM, SIGINT, SIGUSR1])?;
     let listen = move || {
         for signal in signals.forever() {
             if signal == SIGUSR1 { handle.report() } else { handle.drain() }
         }
     };
-    std::thread::Builder::new().name("signals".to_owned()).spawn(listen).map_err(fail)?;
+    std::thread::Builder::new().name("signals".to_owned()).spawn(listen).map_err(no_signals)?;
     Ok(())
 }
 

@@ -8,7 +8,6 @@ use serde_json::Value;
 use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::path::PathBuf;
-use std::str::FromStr;
 use std::time::Duration;
 
 /// Objects of DOCA's JSON files; the keys may also stand at the top.
@@ -325,17 +324,38 @@ fn read_json(path: &str) -> Result<Values, Fault> {
     Ok(values)
 }
 
+/// A type of number that a flag takes.
+trait Number: TryFrom<i128> {
+    const LEAST: i128;
+    const MOST: i128;
+}
+
+macro_rules! numbers {
+    ($($kind:ty),*) => {
+        $(impl Number for $kind {
+            const LEAST: i128 = <$kind>::MIN as i128;
+            const MOST: i128 = <$kind>::MAX as i128;
+        })*
+    };
+}
+
+numbers!(u32, u64, usize, i64);
+
 /// What turns collected values into options.
 trait Take {
-    fn number<T: FromStr>(&self, name: &'static str, default: T) -> Result<T, Fault>;
+    fn number<T: Number>(&self, name: &'static str, default: T) -> Result<T, Fault>;
     fn choice<T: Copy>(&self, name: &'static str, choices: &[(&str, T)], default: T) -> Result<T, Fault>;
     fn options(self) -> Result<Options, Fault>;
 }
 
 impl Take for Values {
-    fn number<T: FromStr>(&self, name: &'static str, default: T) -> Result<T, Fault> {
+    fn number<T: Number>(&self, name: &'static str, default: T) -> Result<T, Fault> {
         let Some(text) = self.get(name) else { return Ok(default) };
-        text.parse().map_err(|_| Fault::usage(format!("--{name}: `{text}` is not a number that fits")))
+        let number = text.parse::<i128>().ok().and_then(|number| T::try_from(number).ok());
+        number.ok_or_else(|| {
+            let text = format!("--{name}: `{text}` is not a whole number from {} to {}", T::LEAST, T::MOST);
+            Fault::usage(text)
+        })
     }
 
     fn choice<T: Copy>(&self, name: &'static str, choices: &[(&str, T)], default: T) -> Result<T, Fault> {

@@ -40,6 +40,13 @@ pub struct Registry {
     dir: PathBuf,
 }
 
+/// The right to something that one relay can have at a time, as long as this lives. Its file goes with it.
+#[derive(Debug)]
+pub struct Right {
+    path: PathBuf,
+    _lock: Flock<File>,
+}
+
 /// A relay that is listed as long as this lives.
 #[derive(Debug)]
 pub struct Entered {
@@ -76,21 +83,27 @@ impl Registry {
         Err(io::Error::new(io::ErrorKind::PermissionDenied, text))
     }
 
-    /// The right to something that one relay can have at a time, as long as the file is open. `None`: another has it.
+    /// The right to something that one relay can have at a time. `None`: another has it.
     ///
     /// # Errors
     /// As for [`enter`](Self::enter).
-    pub fn only_one(&self, what: &str) -> io::Result<Option<Flock<File>>> {
+    pub fn only_one(&self, what: &str) -> io::Result<Option<Right>> {
         self.make()?;
+        let path = self.dir.join(format!("{what}{RIGHT}"));
         let mut options = OpenOptions::new();
         options.write(true).create(true).truncate(false).mode(0o600);
         options.custom_flags(nix::libc::O_NOFOLLOW | nix::libc::O_CLOEXEC);
-        let file = options.open(self.dir.join(format!("{what}{RIGHT}")))?;
-        match Flock::lock(file, FlockArg::LockExclusiveNonblock) {
-            Ok(lock) => Ok(Some(lock)),
-            Err((_, Errno::EWOULDBLOCK)) => Ok(None),
-            Err((_, errno)) => Err(errno.into()),
+        for _ in 0..TRIES {
+            match Flock::lock(options.open(&path)?, FlockArg::LockExclusiveNonblock) {
+                // The one before may have removed it between its opening and its locking.
+                Ok(lock) if is_still(&path, &lock) => return Ok(Some(Right { path, _lock: lock })),
+                Ok(_) => {}
+                Err((_, Errno::EWOULDBLOCK)) => return Ok(None),
+                Err((_, errno)) => return Err(errno.into()),
+            }
         }
+        // Others come and go.
+        Ok(None)
     }
 
     /// Lists a relay.
@@ -108,9 +121,7 @@ impl Registry {
             let lock = Flock::lock(options.open(&path)?, FlockArg::LockExclusive);
             let mut lock = lock.map_err(|(_, errno)| io::Error::from(errno))?;
             // Somebody may have found it before it was locked, and removed it as one of the dead.
-            if fs::metadata(&path)
-                .is_ok_and(|there| lock.metadata().is_ok_and(|ours| ours.ino() == there.ino()))
-            {
+            if is_still(&path, &lock) {
                 lock.write_all(serde_json::to_string(entry)?.as_bytes())?;
                 return Ok(Entered { path, _lock: lock });
             }
@@ -125,6 +136,18 @@ impl Registry {
         let mut all: Vec<Entry> = paths.filter_map(|path| read_living(&path)).collect();
         all.sort_by(|a, b| (&a.service, &a.socket).cmp(&(&b.service, &b.socket)));
         all
+    }
+}
+
+/// Whether that file is still there.
+fn is_still(path: &Path, file: &File) -> bool {
+    fs::metadata(path).is_ok_and(|there| file.metadata().is_ok_and(|ours| ours.ino() == there.ino()))
+}
+
+/// Removes a file, which nobody else does as long as it is locked.
+fn remove(path: &Path) {
+    if let Err(error) = fs::remove_file(path) {
+        log::debug!(target: crate::LOG, "cannot remove {}: {error}", path.display());
     }
 }
 
@@ -150,9 +173,13 @@ fn read_living(path: &Path) -> Option<Entry> {
 
 impl Drop for Entered {
     fn drop(&mut self) {
-        if let Err(error) = fs::remove_file(&self.path) {
-            log::debug!(target: crate::LOG, "cannot remove {}: {error}", self.path.display());
-        }
+        remove(&self.path);
+    }
+}
+
+impl Drop for Right {
+    fn drop(&mut self) {
+        remove(&self.path);
     }
 }
 
@@ -197,6 +224,32 @@ mod tests {
         assert_eq!(registry.alive(), []);
         drop(first);
         assert!(registry.only_one("x").unwrap().is_some());
+        assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 0);
+    }
+
+    #[test]
+    fn what_one_can_have_is_had_by_one_however_many_come_and_go() {
+        let dir = tempfile::tempdir().unwrap();
+        let registry = Registry::at(dir.path());
+        let owners = std::sync::atomic::AtomicUsize::new(0);
+        let owned = std::sync::atomic::AtomicUsize::new(0);
+        std::thread::scope(|scope| {
+            for _ in 0..4 {
+                scope.spawn(|| {
+                    use std::sync::atomic::Ordering::SeqCst;
+                    for _ in 0..500 {
+                        let Some(right) = registry.only_one("x").unwrap() else { continue };
+                        assert_eq!(owners.fetch_add(1, SeqCst), 0);
+                        owned.fetch_add(1, SeqCst);
+                        // Time for the others.
+                        std::thread::yield_now();
+                        owners.fetch_sub(1, SeqCst);
+                        drop(right);
+                    }
+                });
+            }
+        });
+        assert!(owned.into_inner() > 0);
     }
 
     #[test]

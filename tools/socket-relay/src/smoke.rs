@@ -16,8 +16,8 @@ use std::net::Shutdown;
 use std::os::unix::fs::FileTypeExt;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, mpsc};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -41,6 +41,10 @@ pub struct Options {
 /// A connection to the echo that begins with this asks for its counts.
 const COUNTS: &[u8; 16] = b"DSRELAY-COUNTS-1";
 
+/// What may be wrong where no [`serve_echo`] answers.
+const NEEDS_ECHO: &str = " (`doca_socket_relay echo` does not answer at the far end: an echo is needed there, or --steps 4 \
+                          with another application)";
+
 /// Bytes that the echo got and gave.
 #[derive(Debug, Default)]
 struct EchoCounts {
@@ -48,18 +52,26 @@ struct EchoCounts {
     gave: AtomicU64,
 }
 
-/// Sends back what comes, for ever.
+/// Sends back what comes until `end` returns, on a thread of its own.
 ///
 /// # Errors
 /// The socket cannot be bound or accepted from.
-pub fn serve_echo(path: &Path) -> Result<(), Fault> {
+pub fn serve_echo(path: &Path, end: impl FnOnce() + Send + 'static) -> Result<(), Fault> {
     let claim = crate::socket_file::Claim::new(path)?;
     let bound = claim.bind(0o660, None, 4096)?;
     let internal = |e: std::io::Error| Fault::internal(format!("echo: {e}"));
     bound.listener.set_nonblocking(false).map_err(internal)?;
+    let listener = bound.listener.try_clone().map_err(internal)?;
+    let (tell, told) = mpsc::channel();
+    let ended = tell.clone();
+    // Whoever comes second is not heard any more.
+    thread::spawn(move || {
+        end();
+        _ = ended.send(Ok(()));
+    });
+    thread::spawn(move || _ = tell.send(echo_on(&listener, &Arc::default())));
     println!("echo on {}", path.display());
-    let counts = Arc::new(EchoCounts::default());
-    echo_on(&bound.listener, &counts).map_err(internal)
+    told.recv().unwrap_or(Ok(())).map_err(internal)
 }
 
 fn echo_on(listener: &UnixListener, counts: &Arc<EchoCounts>) -> std::io::Result<()> {
@@ -233,9 +245,10 @@ impl Smoke<'_> {
         }
         let until = Instant::now() + self.options.timeout;
         loop {
-            let status = self
-                .say_admin("status")
-                .map_err(|why| Failed::new(Class::Connect, format!("{path} does not exist: {why}")))?;
+            let status = self.say_admin("status").map_err(|failed| Failed {
+                why: format!("{path} does not exist: {}", failed.why),
+                ..failed
+            })?;
             if self.socket.exists() {
                 return Ok("(it came just now)".to_owned());
             }
@@ -245,10 +258,11 @@ impl Smoke<'_> {
                 continue;
             }
             let last = known.unwrap_or("no error so far");
-            let why =
-                format!("{path} does not exist, as its relay has no session ({}): {last}", status["session"]);
+            let (class, last) = Class::split(last).unwrap_or((Class::Connect, last));
+            let state = status["session"].as_str().unwrap_or("unknown");
+            let why = format!("{path} does not exist, as its relay has no session ({state}): {last}");
             return Err(other_side(&status)
-                .map_or_else(|| Failed::new(Class::Connect, &*why), |cause| Failed::by(cause, &*why)));
+                .map_or_else(|| Failed::new(class, &*why), |cause| Failed::by(cause, &*why)));
         }
     }
 
@@ -293,14 +307,26 @@ impl Smoke<'_> {
         self.connect().map(|_| String::new())
     }
 
-    fn say_admin(&self, command: &str) -> Result<Value, String> {
-        let Some(admin) = self.admin else { return Err("there is no admin socket".to_owned()) };
-        let answer = ask(admin, command, self.options.timeout.max(Duration::from_secs(6)));
-        answer.map_err(|fault| fault.to_string())
+    fn say_admin(&self, command: &str) -> Step<Value> {
+        let Some(admin) = self.admin else {
+            return Err(Failed::new(Class::Connect, "there is no admin socket"));
+        };
+        ask(admin, command, self.options.timeout.max(Duration::from_secs(6))).map_err(|fault| {
+            let hint = match fault.exit {
+                Exit::NotAsked => "; --socket must be that of a host relay, not of an application",
+                _ => "",
+            };
+            Failed::new(fault.class.unwrap_or(Class::Connect), fault.text + hint)
+        })
     }
 
     fn probe(&self, command: &str, class: Class) -> Step {
-        let answer = self.say_admin(command).map_err(|why| Failed::new(class, why))?;
+        let answer = self.say_admin(command)?;
+        if self.say_admin("status")?["role"] == "dpu" {
+            let why =
+                "this is the DPU relay, and its application's socket; the test begins at the host relay's";
+            return Err(Failed::new(Class::Connect, why));
+        }
         if answer["ok"] == Value::Bool(true) {
             return Ok(String::new());
         }
@@ -338,7 +364,9 @@ impl Smoke<'_> {
         }
         let mut got = 0;
         let mut stream = self.connect()?;
-        let outcome = exchange(&mut stream, &pattern(1, self.options.bytes), &mut got);
+        let outcome = exchange(&mut stream, &pattern(1, self.options.bytes), &mut got).map_err(|why| {
+            if echo_before.is_some() || self.echo_counts().is_some() { why } else { why + NEEDS_ECHO }
+        });
         let Some(before) = before else {
             return outcome.map(|()| String::new()).map_err(|why| Failed::new(Class::Terminator, why));
         };

@@ -65,7 +65,9 @@ pub enum Absence {
     NotServed(Services),
     /// A relay answers there and knows of the service, which did not take the connection.
     NotTaken,
-    /// The same, and the service took the connection and ended it before it greeted: it has another host relay.
+    /// A Comch server took the connection and ended it before it greeted; nothing more is known.
+    Ended,
+    /// As [`Absence::NotTaken`], but the service took the connection and ended it as well: it has another host relay.
     Taken,
 }
 
@@ -85,6 +87,7 @@ impl Absence {
             Absence::Nobody => Absence::NOBODY,
             Absence::NotServed(_) => Absence::NOT_SERVED,
             Absence::NotTaken => "not taken",
+            Absence::Ended => "ended",
             Absence::Taken => Absence::TAKEN,
         }
     }

@@ -3,6 +3,7 @@
 #[macro_use]
 mod support;
 
+use nix::sys::signal::Signal;
 use std::io::{Read, Write};
 use std::net::Shutdown;
 use std::os::unix::fs::PermissionsExt;
@@ -139,6 +140,8 @@ fn a_device_that_is_not_there_or_is_of_the_other_side_has_its_status() {
     };
     let all = ["-n", "service", "-p", "0000:7f:00.0"];
     assert_eq!(status(&all, "host", "no device 0000:7f:00.0"), Some(3));
+    assert_eq!(status(&all, "host", "that are there: 0000:3b:00.0"), Some(3));
+    assert_eq!(status(&all, "dpu", "that are there: 0000:03:00.0"), Some(3));
     let missing = ["-n", "service", "-p", "0000:03:00.0", "-r", "0000:7f:00.0"];
     assert_eq!(status(&missing, "dpu", "--rep-pci"), Some(3));
     // It names those that are there.
@@ -150,6 +153,19 @@ fn a_device_that_is_not_there_or_is_of_the_other_side_has_its_status() {
         status(&["--window", "999999999", "-n", "s", "-p", "3b:00.0"], "host", "--memory-cap"),
         Some(1)
     );
+    let name = "n".repeat(200);
+    let limit = "--cc-name has 200 bytes; this device takes names of ";
+    assert_eq!(status(&["-n", &name, "-p", "3b:00.0"], "host", limit), Some(1));
+    assert_eq!(status(&["-n", &name, "-p", "03:00.0", "-r", "3b:00.0"], "dpu", limit), Some(1));
+    for (flag, value, words) in [
+        ("--window", "99999999999", "from 0 to 4294967295"),
+        ("--window", "-1", "from 0 to 4294967295"),
+        ("--heartbeat", "1.5", "from 0 to 18446744073709551615"),
+        ("--conn-retry", "x", "from -9223372036854775808 to"),
+    ] {
+        let words = format!("{flag}: `{value}` is not a whole number {words}");
+        assert_eq!(status(&[flag, value, "-n", "s", "-p", "3b:00.0"], "host", &words), Some(1));
+    }
     assert_eq!(status(&["--json-config", "x"], "host", "unknown argument"), Some(1));
 }
 
@@ -207,6 +223,34 @@ fn held_until_the_smoke_test_has_passed(place: &Place) {
     for client in &mut clients {
         client.write_all(b"c").unwrap();
         client.read_exact(&mut [0]).unwrap();
+    }
+}
+
+#[test]
+fn ends_that_were_asked_for_leave_no_files() {
+    let place = Place::new();
+    for signal in [Signal::SIGTERM, Signal::SIGINT] {
+        let mut command = place.program();
+        command.args(["echo", "-s"]).arg(place.server_path());
+        let mut echo = support::pair::Process::start(&mut command, &place.path("echo.log"));
+        drop(support::pair::connect(&place.server_path()));
+        let mut both = place.pair();
+        works(&place);
+        eventually("the beacon is lit", || {
+            (place.ask(&place.server_path(), "status")["beacon"] == true).then_some(())
+        });
+        for process in both.iter_mut().rev().chain([&mut echo]) {
+            process.signal(signal);
+            assert_eq!(process.status(), Some(0));
+        }
+        let left = |dir: &std::path::Path, ends: &[&str]| -> Vec<_> {
+            let names =
+                std::fs::read_dir(dir).unwrap().map(|file| file.unwrap().file_name().into_string().unwrap());
+            names.filter(|name| ends.iter().any(|end| name.ends_with(end))).collect()
+        };
+        let none: [String; 0] = [];
+        assert_eq!(left(place.dir.path(), &[".sock", ".lock", ".admin"]), none);
+        assert_eq!(left(&place.path("runtime/doca-socket-relay"), &[""]), none);
     }
 }
 

@@ -83,6 +83,47 @@ fn a_socket_that_comes_while_its_relay_is_asked_is_there() {
     assert_eq!(output.status.code(), Some(0), "{output:?}");
 }
 
+/// Runs the smoke test against a socket on which no relay listens, or one to whose application steps 3 and 4 lead.
+fn smoke(place: &Place, socket: &std::path::Path) -> (Option<i32>, String) {
+    let mut command = place.program();
+    command.arg("--smoke").arg("-s").arg(socket).args(["--steps", "5", "--timeout", "60"]);
+    let output = command.output().unwrap();
+    (output.status.code(), String::from_utf8(output.stdout).unwrap())
+}
+
+#[test]
+fn an_application_that_is_no_echo_is_told_from_a_way_that_fails() {
+    let place = Place::new();
+    let server = UnixListener::bind(place.server_path()).unwrap();
+    thread::spawn(move || {
+        for stream in server.incoming() {
+            let mut stream = stream.unwrap();
+            // It answers whatever was asked, and ends.
+            if stream.read(&mut [0; 4096]).is_ok_and(|count| count > 0) {
+                _ = stream.write_all(b"400 what?\n");
+            }
+        }
+    });
+    let _relays = place.pair();
+    drop(place.client());
+    let (status, said) = smoke(&place, &place.server_path());
+    assert_eq!(status, Some(13), "{said}");
+    assert!(said.contains("this is the DPU relay"), "{said}");
+    let (status, said) = smoke(&place, &place.client_path());
+    assert_eq!(status, Some(14), "{said}");
+    assert!(said.contains("an echo is needed there, or --steps 4"), "{said}");
+}
+
+#[test]
+fn a_socket_of_an_application_is_none_of_a_relay() {
+    let place = Place::new();
+    support::pair::echo(UnixListener::bind(place.server_path()).unwrap());
+    let (status, said) = smoke(&place, &place.server_path());
+    assert_eq!(status, Some(13), "{said}");
+    assert_eq!(said.matches("class ").count(), 1, "{said}");
+    assert!(said.contains("must be that of a host relay"), "{said}");
+}
+
 fn named(seen: [u64; 8], name: &str) {
     let place = Place::new();
     stand_in(&place, seen);

@@ -4,14 +4,12 @@
 use super::setup::start;
 use crate::beacon::{NAME, QUESTION, Services};
 use crate::mux::Role;
-use crate::registry::{Entered, Entry, Registry};
+use crate::registry::{Entered, Entry, Registry, Right};
 use crate::transport::Absence;
 use doca_comch::{Client, Connection, ConnectionId, Ended, Left, Server};
 use doca_common::{Device, Error, ProgressEngine, Representor};
-use nix::fcntl::Flock;
 use std::cell::RefCell;
 use std::collections::VecDeque;
-use std::fs::File;
 use std::path::Path;
 use std::rc::Rc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -46,7 +44,7 @@ pub(super) fn entry(role: Role, place: &super::Place, socket: &Path) -> Entry {
 pub(super) struct Lamp {
     end: Left<Server>,
     /// The right to the name, among the relays of this user.
-    right: Option<Flock<File>>,
+    right: Option<Right>,
     registry: Registry,
     _entered: Entered,
     own: Entry,

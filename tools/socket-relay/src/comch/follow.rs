@@ -120,7 +120,7 @@ impl Comch {
             (false, absence) => ("no server took the client", absence),
             (true, Absence::NotTaken) => ("the server ended the connection", Absence::Taken),
             // There is a server, whatever is known of relays.
-            (true, _) => ("the server ended the connection", Absence::Unknown),
+            (true, _) => ("the server ended the connection", Absence::Ended),
         };
         let first = self.failed.take().map(|first| format!("; {first}")).unwrap_or_default();
         self.due = Some(Some(Down { why: format!("{why}{first}"), absence }));

@@ -16,7 +16,7 @@ use beacon::{Asker, Lamp};
 use doca_comch::{Client, Connection, ConnectionId, Events, Left, Server};
 use doca_common::{Device, Error, ProgressEngine, Representor};
 use fast::{Fast, Offer};
-use setup::{client, configure, device_fault, finish, open, start};
+use setup::{check_name, client, configure, device_fault, finish, open, start};
 use std::cell::RefCell;
 use std::collections::VecDeque;
 use std::os::fd::BorrowedFd;
@@ -127,6 +127,7 @@ impl Comch {
     /// What is not there, not allowed, or not able to.
     pub fn new(role: Role, place: Place) -> Result<Comch, Fault> {
         let (device, representor) = open(role, &place)?;
+        check_name(&device, &place.service)?;
         let internal = |e: Error| device_fault(&e, "cannot make a progress engine");
         let engine = ProgressEngine::new().map_err(internal)?;
         engine.notification_handle().map_err(internal)?;

@@ -48,6 +48,22 @@ pub(super) fn configure<C: ControlPath>(
     Ok((config, limits, sends))
 }
 
+/// Refuses a name of a service that is longer than the device takes.
+pub(super) fn check_name(device: &Device, service: &str) -> Result<(), Fault> {
+    let limit = caps::MAX_NAME_LEN.ask(&device.info());
+    let limit = limit.map_err(|e| device_fault(&e, "cannot ask how long a Comch name may be"))?;
+    match limit {
+        // A zero byte ends it.
+        Value::Number(limit) if service.len() as u64 >= limit => {
+            let most = limit.saturating_sub(1);
+            let text =
+                format!("--cc-name has {} bytes; this device takes names of {most} at most", service.len());
+            Err(Fault::usage(text))
+        }
+        _ => Ok(()),
+    }
+}
+
 /// The host's end, idle.
 pub(super) fn client(
     device: &Device,
@@ -68,8 +84,12 @@ pub(super) fn open(role: Role, place: &Place) -> Result<(Device, Option<Represen
         Role::Dpu => (caps::SERVER, "DPU", "host"),
     };
     let mut listed = false;
-    let mut fault =
-        Fault::new(Exit::Device, Class::Below, format!("there is no device {address} (--pci-addr)"));
+    let mut there: Vec<String> = all.iter().filter_map(|info| info.pci_address().ok()).collect();
+    there.sort();
+    there.dedup();
+    let there = if there.is_empty() { "none".to_owned() } else { there.join(", ") };
+    let text = format!("there is no device {address} (--pci-addr); those that are there: {there}");
+    let mut fault = Fault::new(Exit::Device, Class::Below, text);
     for info in all.iter().filter(|info| info.is_called(address)) {
         if !able.holds(info) {
             fault.text = format!("device {address} cannot be the {end} end of Comch: is this the {other}?");

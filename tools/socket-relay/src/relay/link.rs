@@ -63,6 +63,16 @@ pub(super) struct Link {
     fast_nonsense: Option<String>,
 }
 
+impl Link {
+    /// The other side is not there. Where it was greeted, it was reached.
+    fn absent(&mut self, told: Absence) {
+        self.absence = match told {
+            Absence::Unknown if self.state == State::Greeting => Absence::Ended,
+            told => told,
+        };
+    }
+}
+
 impl<T: Transport> Relay<T> {
     pub(super) fn start(&mut self) -> Result<(), Fault> {
         let what = self.transport.describe();
@@ -129,7 +139,7 @@ impl<T: Transport> Relay<T> {
             match change {
                 Change::Up => self.greet(now),
                 Change::Down(down) => {
-                    self.link.absence = down.absence;
+                    self.link.absent(down.absence);
                     self.lost(&down.why, now)?;
                 }
                 Change::Newcomer => {
@@ -373,7 +383,7 @@ impl<T: Transport> Relay<T> {
         };
         log::error!(target: crate::LOG, "{class}: {broken}; the session is dropped");
         self.transport.disconnect();
-        self.link.absence = Absence::Unknown;
+        self.link.absent(Absence::Unknown);
         let exit = match broken {
             Broken::Silent(_) => None,
             Broken::Fast(_) => Some(Exit::NoSession),
@@ -431,7 +441,7 @@ impl<T: Transport> Relay<T> {
         if before != State::Idle && !matches!(before, State::Up(_)) {
             self.link.failures += 1;
             let (exit, what) = match &self.link.absence {
-                Absence::Unknown if before == State::Greeting => (
+                Absence::Ended => (
                     Exit::NoSession,
                     format!(
                         "a Comch server took the connection, but no session came of it ({why}): it has another host \

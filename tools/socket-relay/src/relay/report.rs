@@ -22,7 +22,8 @@ pub struct Status {
     pub socket: String,
     /// `idle`, `pausing`, `connecting`, `greeting`, `up`.
     pub session: &'static str,
-    /// Host without a session: what is known of the other side, `silent`, `another service`, `not taken` or `unknown`.
+    /// Host without a session: what is known of the other side, `silent`, `another service`, `not taken`,
+    /// `another host`, `ended` or `unknown`.
     pub other_side: &'static str,
     /// DPU: whether this relay is the one that tells hosts which services there are.
     pub beacon: bool,
