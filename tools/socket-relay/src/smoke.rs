@@ -365,7 +365,9 @@ impl Smoke<'_> {
         let mut got = 0;
         let mut stream = self.connect()?;
         let outcome = exchange(&mut stream, &pattern(1, self.options.bytes), &mut got).map_err(|why| {
-            if echo_before.is_some() || self.echo_counts().is_some() { why } else { why + NEEDS_ECHO }
+            // What was asked already is not asked again: its question counts.
+            let is_echo = echo_before.is_some() || (before.is_none() && self.echo_counts().is_some());
+            if is_echo { why } else { why + NEEDS_ECHO }
         });
         let Some(before) = before else {
             return outcome.map(|()| String::new()).map_err(|why| Failed::new(Class::Terminator, why));
