@@ -23,6 +23,14 @@ pub(crate) fn check_options(options: &Options) -> Result<(), Failure> {
             format!("{}: the serial number {:?} is not 20 printable characters at most", own.nqn, own.serial);
         return Err(DiskError::from(text).into());
     }
+    if options.subsystems.iter().any(|own| own.nqn == Nqn::DISCOVERY) {
+        return Err(
+            DiskError::from(format!("{}: discovery is no subsystem for disks", Nqn::DISCOVERY)).into()
+        );
+    }
+    for host in options.subsystems.iter().flat_map(|own| own.hosts.iter().flatten()) {
+        Nqn::new(host).map_err(DiskError::from)?;
+    }
     Ok(())
 }
 

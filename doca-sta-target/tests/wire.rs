@@ -189,7 +189,7 @@ fn a_configuration_that_cannot_be_is_told() {
         json!([value[0], value[0]])
     }
     type Change = fn(&mut Value);
-    let changes: [(&str, Change, &str); 8] = [
+    let changes: [(&str, Change, &str); 12] = [
         (
             "a namespace twice",
             |own| own["subsystems"][0]["namespaces"][1]["nsid"] = json!(1),
@@ -209,6 +209,14 @@ fn a_configuration_that_cannot_be_is_told() {
         ("a serial number", |own| own["subsystems"][0]["serial"] = json!("x".repeat(21)), "serial number"),
         ("threads", |own| own["threads"] = json!(0), "needs a thread"),
         ("queues", |own| own["queue_entries"] = json!(0), "2 is the least"),
+        (
+            "discovery",
+            |own| own["subsystems"][0]["nqn"] = json!(Nqn::DISCOVERY),
+            "discovery is no subsystem for disks",
+        ),
+        ("a host", |own| own["subsystems"][0]["hosts"] = json!(["bad"]), "`bad` is no NVMe qualified name"),
+        ("a network twice", |own| own["networks"] = json!(["mlx5_1", "mlx5_1"]), "what was added before]\n"),
+        ("no device", |own| own["control"] = json!("none"), "needs a sub-function]\n"),
         ("statistics", |own| own["statistics"] = json!(0), "`statistics`"),
     ];
     for (what, change, words) in changes {

@@ -1,7 +1,7 @@
 //! Why initiators cannot connect: the preconditions in the order in which to rule them out.
 
 use doca_common::version::version;
-use doca_common::{Code, DeviceInfo, Error, Kind};
+use doca_common::{Code, DeviceInfo, Error, Kind, Refusal};
 use std::fmt;
 
 /// What must hold before an initiator is served, in the order in which to look.
@@ -174,6 +174,9 @@ fn libraries() -> Option<Finding> {
 /// What an error at creation or start points to.
 fn of_failure(error: &Error) -> Option<Finding> {
     let precondition = match (error.kind(), error.code()) {
+        // The program gave something twice, or a name that no device has.
+        (_, Some(Code::ALREADY_EXIST)) => return None,
+        _ if error.refusal() == Some(Refusal::NoDevice) => return None,
         (_, Some(Code::INITIALIZATION | Code::UNSUPPORTED_VERSION | Code::DRIVER)) => Precondition::Libraries,
         (Kind::NotSupported | Kind::NotFound, _) => Precondition::Capability,
         (Kind::NotPermitted | Kind::System, _) | (_, Some(Code::NO_MEMORY | Code::OPERATING_SYSTEM)) => {
@@ -197,7 +200,6 @@ pub fn check_device(device: &DeviceInfo) -> Option<Finding> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use doca_common::Refusal;
 
     #[test]
     fn the_first_thing_that_fails_is_named() {
@@ -214,6 +216,10 @@ mod tests {
         );
         let refused = Error::refused("doca_sta_subsystem_add_ns", Refusal::OutOfRange);
         assert_eq!(named(Facts { failure: Some(&refused), ..Facts::default() }), None);
+        let twice = Error::doca("doca_sta_add_dev", Code::ALREADY_EXIST);
+        assert_eq!(named(Facts { failure: Some(&twice), ..Facts::default() }), None);
+        let unknown = Error::refused("doca_dev_open", Refusal::NoDevice);
+        assert_eq!(named(Facts { failure: Some(&unknown), ..Facts::default() }), None);
         assert_eq!(named(Facts::default()), Some(Precondition::Listener));
         let listening = Facts { listening: true, ..Facts::default() };
         assert_eq!(named(Facts { requests: 2, ..listening }), Some(Precondition::Steering));

@@ -6,7 +6,8 @@ use crate::settings::{ListenWhen, ProbeApp, Settings, UseFastPath};
 use crate::smoke;
 use serde_json::Value;
 use std::collections::BTreeMap;
-use std::fmt::Write;
+use std::fmt::{Display, Write};
+use std::ops::RangeInclusive;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -243,6 +244,12 @@ pub fn help() -> String {
     text
 }
 
+/// The longest time, a year in seconds: a deadline can be counted from it.
+const LONGEST: u64 = 365 * 24 * 60 * 60;
+
+/// Bytes of a round trip at most: they are in memory.
+const MOST_BYTES: usize = 1 << 30;
+
 /// Values by long name.
 type Values = BTreeMap<&'static str, String>;
 
@@ -344,6 +351,9 @@ numbers!(u32, u64, usize, i64);
 /// What turns collected values into options.
 trait Take {
     fn number<T: Number>(&self, name: &'static str, default: T) -> Result<T, Fault>;
+    fn within<T>(&self, name: &'static str, default: T, range: RangeInclusive<T>) -> Result<T, Fault>
+    where
+        T: Number + PartialOrd + Display;
     fn choice<T: Copy>(&self, name: &'static str, choices: &[(&str, T)], default: T) -> Result<T, Fault>;
     fn options(self) -> Result<Options, Fault>;
 }
@@ -356,6 +366,18 @@ impl Take for Values {
             let text = format!("--{name}: `{text}` is not a whole number from {} to {}", T::LEAST, T::MOST);
             Fault::usage(text)
         })
+    }
+
+    fn within<T>(&self, name: &'static str, default: T, range: RangeInclusive<T>) -> Result<T, Fault>
+    where
+        T: Number + PartialOrd + Display,
+    {
+        let number = self.number(name, default)?;
+        if range.contains(&number) {
+            return Ok(number);
+        }
+        let (least, most) = range.into_inner();
+        Err(Fault::usage(format!("--{name}: `{number}` is not a whole number from {least} to {most}")))
     }
 
     fn choice<T: Copy>(&self, name: &'static str, choices: &[(&str, T)], default: T) -> Result<T, Fault> {
@@ -376,10 +398,10 @@ impl Take for Values {
         let defaults = Settings::new(socket.clone());
         let mode_text = text("socket-mode").unwrap_or_else(|| "0660".to_owned());
         let socket_mode = u32::from_str_radix(&mode_text, 8).ok().filter(|mode| *mode <= 0o777);
-        let retry: i64 = self.number("conn-retry", -1)?;
+        let retry = self.within("conn-retry", -1, -1..=i64::from(u32::MAX))?;
         let millis = |name, default: Duration| -> Result<Duration, Fault> {
             let default = u64::try_from(default.as_millis()).unwrap_or(u64::MAX);
-            Ok(Duration::from_millis(self.number(name, default)?))
+            Ok(Duration::from_millis(self.within(name, default, 1..=1000 * LONGEST)?))
         };
         let admin_socket = match text("admin-socket") {
             Some(path) => Some(PathBuf::from(path)),
@@ -399,7 +421,7 @@ impl Take for Values {
                 &[("session", ListenWhen::Session), ("always", ListenWhen::Always)],
                 defaults.listen_when,
             )?,
-            drain_timeout: Duration::from_secs(self.number("drain-timeout", 30)?),
+            drain_timeout: Duration::from_secs(self.within("drain-timeout", 30, 0..=LONGEST)?),
             conn_retry: u32::try_from(retry).ok(),
             heartbeat: millis("heartbeat", defaults.heartbeat)?,
             dead_after: millis("dead-after", defaults.dead_after)?,
@@ -421,11 +443,11 @@ impl Take for Values {
             ..defaults
         };
         let smoke = smoke::Options {
-            bytes: self.number("bytes", 4096)?,
-            count: self.number("count", 100)?,
-            clients: self.number("clients", 8)?,
-            timeout: Duration::from_secs(self.number("timeout", 5)?),
-            steps: self.number("steps", 8)?,
+            bytes: self.within("bytes", 4096, 1..=MOST_BYTES)?,
+            count: self.within("count", 100, 1..=u32::MAX)?,
+            clients: self.within("clients", 8, 1..=u32::MAX)?,
+            timeout: Duration::from_secs(self.within("timeout", 5, 1..=LONGEST)?),
+            steps: self.within("steps", 8, 1..=8)?,
             compare: text("compare").map(PathBuf::from),
         };
         let mode = if has("help") {
