@@ -212,3 +212,36 @@ fn waiting_works_without_notifications() {
         assert_eq!(&receive.wait_for(LIMIT).unwrap().buffer[..], b"polled");
     });
 }
+
+/// DOCA has no state for a reliable connection that a failed task has broken.
+#[test]
+fn what_fails_behind_a_failure_says_so() {
+    let Pair { engine, memory, left, right } = Pair::new();
+    assert!(!left.connection.is_broken());
+    let _too_small = right.receives.submit(memory.take(8).unwrap()).unwrap();
+    let _next = right.receives.submit(memory.take(64).unwrap()).unwrap();
+    let mut first = left.sends.submit(&left.connection, memory.take(64).unwrap()).unwrap();
+    let error = first.wait_for(LIMIT).unwrap_err().error;
+    assert!(error.next_check().contains("its receive is smaller"), "{error}");
+    assert!(left.connection.is_broken() && left.connection.is_connected());
+
+    // There is a receive for it, but no connection any more.
+    let mut second = left.sends.submit(&left.connection, memory.take(1).unwrap()).unwrap();
+    let error = second.wait_for(LIMIT).unwrap_err().error;
+    assert_eq!(error.kind(), Kind::Io, "{error}");
+    assert!(error.next_check().contains("connect anew") && error.context().is_some(), "{error}");
+    // What comes back because the connection ends is no failure of a task before it.
+    drop((first, second));
+    let ended = right.sends.submit(&right.connection, memory.take(1).unwrap());
+    right.connection.disconnect().unwrap();
+    let error = ended.unwrap().wait_for(LIMIT).unwrap_err().error;
+    assert!(!error.next_check().contains("connect anew"), "{error}");
+    drop(engine);
+}
+
+#[test]
+fn nobody_listens_on_port_0() {
+    let pair = Pair::new();
+    let error = pair.left.rdma.listen(0, |_| doca::rdma::Decision::accept()).unwrap_err();
+    assert_eq!(error.refusal(), Some(Refusal::OutOfRange), "{error}");
+}

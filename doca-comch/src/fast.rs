@@ -185,7 +185,7 @@ impl Member for Fast {
             run.settle();
         }
         if self.family.is_orphaned() {
-            self.life.request_destroy(self);
+            self.life.request_orphan(self);
         }
     }
 

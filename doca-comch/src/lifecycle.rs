@@ -87,7 +87,7 @@ pub enum Left<C: Context> {
     Running(C),
     /// It is stopping still.
     Stopping(Stopping<C>),
-    /// It was destroyed with its engine.
+    /// It was destroyed with its engine, or a consumer or producer with its connection.
     Consumed,
 }
 
@@ -141,7 +141,8 @@ impl<C: Context> Starting<C> {
     ///
     /// # Errors
     ///
-    /// `DOCA_ERROR_INITIALIZATION` if it fell back to idle; what is left comes with it.
+    /// `DOCA_ERROR_INITIALIZATION` if it fell back to idle, [`Refusal::NotConnected`](doca_common::Refusal::NotConnected) if
+    /// its connection ended and it was destroyed; what is left comes with it.
     pub fn running(self) -> Result<C, Failed<Left<C>>> {
         self.running_by(None)
     }
@@ -181,7 +182,9 @@ impl<C: Context> Stopping<C> {
     /// # Errors
     ///
     /// DOCA's if it refused to stop, [`Refusal::InCallback`](doca_common::Refusal::InCallback),
-    /// [`Refusal::EngineGone`](doca_common::Refusal::EngineGone); what is left comes with it.
+    /// [`Refusal::EngineGone`](doca_common::Refusal::EngineGone),
+    /// [`Refusal::NotConnected`](doca_common::Refusal::NotConnected) if its connection ended and it was destroyed; what is
+    /// left comes with it.
     pub fn wait(self) -> Result<Config<C>, Failed<Left<C>>> {
         self.wait_by(None)
     }

@@ -108,6 +108,8 @@ pub struct Lifecycle {
     in_run: Cell<bool>,
     /// Whether the C object was destroyed or given up.
     gone: Cell<bool>,
+    /// Whether it ended with what it belonged to.
+    orphaned: Cell<bool>,
     /// Why DOCA did not stop it.
     failure: RefCell<Option<Error>>,
     engine: OnceCell<Rc<Core>>,
@@ -125,6 +127,7 @@ impl Lifecycle {
             stopping: Cell::new(false),
             in_run: Cell::new(false),
             gone: Cell::new(false),
+            orphaned: Cell::new(false),
             failure: RefCell::new(None),
             engine: OnceCell::new(),
             id: Cell::new(MemberId::NONE),
@@ -180,7 +183,7 @@ impl Lifecycle {
     ///
     /// # Errors
     ///
-    /// [`Refusal::EngineGone`] if it was destroyed with its engine, [`Refusal::Stale`] if it is not idle.
+    /// Those of [`require_alive`](Self::require_alive), [`Refusal::Stale`] if it is not idle.
     pub fn require_idle(&self, call: &'static str) -> Result<()> {
         self.require_alive(call)?;
         match self.state() {
@@ -193,9 +196,15 @@ impl Lifecycle {
     ///
     /// # Errors
     ///
-    /// [`Refusal::EngineGone`] if it was destroyed with its engine.
+    /// [`Refusal::EngineGone`] if it was destroyed with its engine, [`Refusal::NotConnected`] with its connection.
     pub fn require_alive(&self, call: &'static str) -> Result<()> {
-        if self.gone.get() { Err(Error::refused(call, Refusal::EngineGone)) } else { Ok(()) }
+        match (self.gone.get(), self.orphaned.get()) {
+            (false, _) => Ok(()),
+            (true, false) => Err(Error::refused(call, Refusal::EngineGone)),
+            (true, true) => {
+                Err(Error::refused(call, Refusal::NotConnected).with("it was destroyed with its connection"))
+            }
+        }
     }
 
     pub(crate) fn note(&self, state: State) {
@@ -238,6 +247,14 @@ impl Lifecycle {
             }
             None => self.destroy_now(member),
         }
+    }
+
+    /// As [`request_destroy`](Self::request_destroy), because the connection that it belonged to is over.
+    pub fn request_orphan(&self, member: &dyn Member) {
+        if !self.gone.get() {
+            self.orphaned.set(true);
+        }
+        self.request_destroy(member);
     }
 
     fn wish_for(&self, wish: Wish, member: &dyn Member) {
@@ -360,7 +377,7 @@ impl Lifecycle {
 ///
 /// # Errors
 ///
-/// [`Refusal::OtherEngine`], [`Refusal::InCallback`], [`Refusal::EngineGone`], and those of `doca_ctx_start`. The
+/// [`Refusal::OtherEngine`], [`Refusal::InCallback`], those of [`Lifecycle::require_alive`] and of `doca_ctx_start`. The
 /// context is idle then.
 pub fn start<M: Member>(member: &Rc<M>, engine: &ProgressEngine) -> Result<()> {
     restart(member, engine.core())
@@ -402,7 +419,7 @@ pub fn restart<M: Member>(member: &Rc<M>, core: &Rc<Core>) -> Result<()> {
 ///
 /// # Errors
 ///
-/// [`Refusal::TimedOut`] with what is left, [`Refusal::InCallback`], [`Refusal::EngineGone`].
+/// [`Refusal::TimedOut`] with what is left, [`Refusal::InCallback`], those of [`Lifecycle::require_alive`].
 pub fn wait_for(
     call: &'static str,
     life: &Lifecycle,

@@ -210,6 +210,8 @@ pub enum Kind {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Cause {
     Doca(Code),
+    /// With this code, because of something before it.
+    Flushed(Code),
     Refused(Refusal),
     System(i32),
 }
@@ -236,6 +238,13 @@ impl Error {
     #[cold]
     pub fn doca(call: &'static str, code: Code) -> Self {
         Error { call, cause: Cause::Doca(code), context: None }
+    }
+
+    /// How a task of the kind `call` came back that shared the fate of an earlier one.
+    #[cold]
+    pub fn flushed(call: &'static str, code: Code) -> Self {
+        let context = "an earlier task on the connection failed, which breaks it";
+        Error { call, cause: Cause::Flushed(code), context: Some(context.into()) }
     }
 
     /// What was refused before `call`.
@@ -270,7 +279,7 @@ impl Error {
     /// DOCA's code, if DOCA was asked.
     pub fn code(&self) -> Option<Code> {
         match self.cause {
-            Cause::Doca(code) => Some(code),
+            Cause::Doca(code) | Cause::Flushed(code) => Some(code),
             _ => None,
         }
     }
@@ -299,7 +308,7 @@ impl Error {
     /// DOCA's own description of its code, or what the refused rule says.
     pub fn description(&self) -> String {
         match self.cause {
-            Cause::Doca(code) => code.description().to_owned(),
+            Cause::Doca(code) | Cause::Flushed(code) => code.description().to_owned(),
             Cause::Refused(refusal) => advice::of_refusal(refusal).0.to_owned(),
             Cause::System(number) => std::io::Error::from_raw_os_error(number).to_string(),
         }
@@ -323,7 +332,7 @@ impl Error {
     /// The condition, whoever reported it.
     pub fn kind(&self) -> Kind {
         match self.cause {
-            Cause::Doca(code) => advice::kind_of_code(code),
+            Cause::Doca(code) | Cause::Flushed(code) => advice::kind_of_code(code),
             Cause::Refused(refusal) => advice::of_refusal(refusal).3,
             Cause::System(_) => Kind::System,
         }
@@ -332,6 +341,7 @@ impl Error {
     fn advice(&self) -> (Layer, &'static str) {
         match self.cause {
             Cause::Doca(code) => advice::of_code(self.call, code),
+            Cause::Flushed(_) => (Layer::Runtime, "the first failure on the connection, then connect anew"),
             Cause::Refused(refusal) => {
                 let (_, layer, check, _) = advice::of_refusal(refusal);
                 (layer, check)
@@ -348,7 +358,9 @@ impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}: ", self.call)?;
         match self.cause {
-            Cause::Doca(code) => write!(f, "{} ({})", code.name(), code.description())?,
+            Cause::Doca(code) | Cause::Flushed(code) => {
+                write!(f, "{} ({})", code.name(), code.description())?
+            }
             _ => f.write_str(&self.description())?,
         }
         if let Some(context) = &self.context {

@@ -115,7 +115,8 @@ impl SyncEvent {
     ///
     /// # Errors
     ///
-    /// `NO_MEMORY`, `INVALID_VALUE` for places that cannot go together.
+    /// `NO_MEMORY`, or DOCA's for places that it does not take together: it does not say which. [`export_pci`](Self::export_pci)
+    /// needs [`Publisher::Cpu`] or [`Publisher::RemotePci`], and [`export_net`](Self::export_net) [`Publisher::RemoteNet`].
     #[doc(alias = "doca_sync_event_create")]
     #[doc(alias = "doca_sync_event_start")]
     pub fn new(publisher: Publisher<'_>, subscriber: Subscriber<'_>) -> Result<Self> {

@@ -56,9 +56,10 @@ pub enum ConnectionState {
     Bridged,
     /// RDMA CM is making it.
     Connecting,
-    /// Tasks can be submitted. With descriptors this says that this side is set up; the peer may not be there yet.
+    /// Tasks can be submitted. With descriptors this says that this side is set up; the peer may not be there yet, or not
+    /// any more: only RDMA CM tells of the peer's end. Nor does a failed task change it; see [`Connection::is_broken`].
     Connected,
-    /// It is over: this side ended it, or the peer did.
+    /// It is over: this side ended it, or the peer did and RDMA CM told so.
     Disconnected,
     /// It could not be made.
     Failed,
@@ -218,14 +219,20 @@ impl Connection {
         link.ok_or_else(|| Error::refused(CALL, Refusal::NotConnected))?.number()
     }
 
-    /// Where it is now.
+    /// Where it is now, as far as this side did something, or RDMA CM told.
     pub fn state(&self) -> ConnectionState {
         self.hold.state()
     }
 
-    /// Whether tasks can be submitted on it.
+    /// Whether tasks can be submitted on it. They fail if it [is broken](Self::is_broken).
     pub fn is_connected(&self) -> bool {
         self.state() == ConnectionState::Connected
+    }
+
+    /// Whether a task failed on it. DOCA reports no state for this: a reliable connection does no more then, and every later
+    /// task on it fails, too. Disconnect, and connect anew.
+    pub fn is_broken(&self) -> bool {
+        self.hold.run.table().borrow().is_broken(self.hold.id)
     }
 
     /// Ends the connection: `doca_rdma_connection_disconnect`. It is over for this side then, also when RDMA CM winds it
@@ -240,7 +247,9 @@ impl Connection {
         self.hold.run.disconnect(self.hold.id)
     }
 
-    /// Progresses until the connection is over, because of either side.
+    /// Progresses until the connection is over: this side ended it, its context stopped, or RDMA CM told of the peer's end.
+    /// Between contexts that connected by descriptors nobody tells: there the peer's end shows by the next task, which
+    /// fails, and this waits for ever.
     ///
     /// # Errors
     ///
@@ -259,7 +268,7 @@ impl Connection {
         self.hold.wait("doca_rdma_connection_disconnect", deadline, ConnectionState::is_over)
     }
 
-    /// Resolves when the connection is over, while something progresses the engine.
+    /// Resolves when the connection is over, as for [`wait_disconnected`](Self::wait_disconnected), while something progresses the engine.
     pub async fn disconnected(&self) {
         self.hold.until(ConnectionState::is_over).await;
     }

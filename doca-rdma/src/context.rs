@@ -165,7 +165,8 @@ macro_rules! ways_to_connect {
             ///
             /// # Errors
             ///
-            /// [`Refusal::Stopped`], `CONNECTION_ABORTED` if the port is taken, `NOT_SUPPORTED`.
+            /// [`Refusal::Stopped`], [`Refusal::OutOfRange`] for port 0, `CONNECTION_ABORTED` if the port is taken,
+            /// `NOT_SUPPORTED`.
             #[doc(alias = "doca_rdma_start_listen_to_port")]
             pub fn listen(
                 &self,

@@ -44,7 +44,7 @@ use crate::task::{
 };
 use doca_common::buffer::{Destination, Load, NamedBuf, Payload, Source};
 use doca_common::engine::Core;
-use doca_common::{Buffer, Code, Error, Failed, Refusal, RemoteBuffer, RemoteEvent, Result};
+use doca_common::{Buffer, Error, Failed, Refusal, RemoteBuffer, RemoteEvent, Result};
 use std::fmt;
 use std::future::Future;
 use std::marker::PhantomData;
@@ -295,8 +295,8 @@ impl<T: Task, P: Payload> InFlight<T, P> {
         if T::FILLS {
             self.held.payload_mut().disturbed();
         }
-        let code = self.held.flight().code.replace(Code::SUCCESS);
-        Failed::new(error_of::<T>(code), TaskLeft::Prepared(Prepared::new(self.held)))
+        let error = error_of::<T>(self.held.flight());
+        Failed::new(error, TaskLeft::Prepared(Prepared::new(self.held)))
     }
 }
 

@@ -49,6 +49,8 @@ pub struct Flight {
     pub(crate) target: Cell<Target>,
     /// How it failed, otherwise success. The rest is there if the task is of a kind that has it, and succeeded.
     pub(crate) code: Cell<Code>,
+    /// If it failed: whether another task had failed on its connection before.
+    pub(crate) flushed: Cell<bool>,
     pub(crate) len: Cell<u32>,
     pub(crate) immediate: Cell<u32>,
     pub(crate) opcode: Cell<Opcode>,
@@ -196,6 +198,13 @@ impl Run {
             self.land(place.side());
         }
         self.slab.queue(place);
+    }
+
+    /// A task failed, which does not come from ending its connection or the run.
+    #[cold]
+    pub(crate) fn task_failed(&self, flight: &Flight) {
+        let before = self.is_running() && self.table().borrow_mut().task_failed(flight.on.get());
+        flight.flushed.set(before);
     }
 
     /// A task came back while some connection waits for that.

@@ -429,13 +429,13 @@ pub(crate) fn ready_to_send<S: Source>(run: &Run, source: &mut S) -> Result<Name
 /// How a task failed, with what it had. What may be a refusal of the peer comes with the row of the permission
 /// matrix.
 #[cold]
-fn failure<T: Task, P: Payload>(code: Code, mut payload: Option<P>) -> Failed<Option<P>> {
+fn failure<T: Task, P: Payload>(flight: &Flight, mut payload: Option<P>) -> Failed<Option<P>> {
     if T::FILLS
         && let Some(payload) = &mut payload
     {
         payload.disturbed();
     }
-    Failed::new(error_of::<T>(code), payload)
+    Failed::new(error_of::<T>(flight), payload)
 }
 
 /// A refusal on this side. If it is about permissions, what lacks which, and the row of the matrix.
@@ -449,8 +449,13 @@ pub(crate) fn refused_for<T: Task>(error: Error) -> Error {
     }
 }
 
+/// How a task failed. Makes its place as it was before.
 #[cold]
-pub(crate) fn error_of<T: Task>(code: Code) -> Error {
+pub(crate) fn error_of<T: Task>(flight: &Flight) -> Error {
+    let code = flight.code.replace(Code::SUCCESS);
+    if flight.flushed.get() {
+        return Error::flushed(T::NAME, code);
+    }
     let error = Error::doca(T::NAME, code);
     match T::requirement() {
         Some(row) if row.asks_peer() && matches!(code, Code::NOT_PERMITTED | Code::IO_FAILED) => {
@@ -537,10 +542,7 @@ impl<T: Task, P: Payload> Pending<T, P> {
                 T::landed(&mut payload, flight);
                 Ok(T::output(payload, flight))
             }
-            (payload, code) => {
-                flight.code.set(Code::SUCCESS);
-                Err(failure::<T, P>(code, payload))
-            }
+            (payload, _) => Err(failure::<T, P>(flight, payload)),
         }
     }
 }

@@ -126,6 +126,7 @@ static void cm_peer(void)
 	side.private_data = words;
 	side.private_data_len = sizeof(words);
 	OK(doca_ctx_start(side.ctx));
+	FAILS(INVALID_VALUE, doca_rdma_start_listen_to_port(side.rdma, 0));
 	OK(doca_rdma_start_listen_to_port(side.rdma, PORT));
 	FAILS(BAD_STATE, doca_rdma_start_listen_to_port(side.rdma, PORT));
 	FAILS(INVALID_VALUE, doca_rdma_stop_listen_to_port(side.rdma, PORT + 1));

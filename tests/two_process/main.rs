@@ -106,6 +106,10 @@ const COMCH: &[Test] = &[
         comch::fast::a_producer_without_a_buffer_sleeps_until_there_is_one,
     ),
     Test::new("comch::misuse_of_the_fast_path_is_refused", comch::fast::misuse_of_the_fast_path_is_refused),
+    Test::new(
+        "comch::the_end_of_a_connection_is_told_as_such",
+        comch::fast::the_end_of_a_connection_is_told_as_such,
+    ),
     Test::new("comch::seeds_run_on_other_threads", comch::fast::seeds_run_on_other_threads),
     Test::new("comch::consumers_come_and_go", comch::fast::consumers_come_and_go),
     Test::new("comch::messages_allocate_nothing", comch::fast::messages_allocate_nothing),

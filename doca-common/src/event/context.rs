@@ -111,7 +111,7 @@ impl Config {
     ///
     /// # Errors
     ///
-    /// [`Refusal::OtherEngine`], [`Refusal::InCallback`], `INVALID_VALUE` for places that cannot go together or a
+    /// [`Refusal::OtherEngine`], [`Refusal::InCallback`], `INVALID_VALUE` for places that DOCA does not take together or a
     /// descriptor whose process is gone, or DOCA's; what is left comes with it.
     #[doc(alias = "doca_ctx_start")]
     pub fn start(self, engine: &ProgressEngine) -> Outcome<Starting> {
@@ -156,7 +156,7 @@ impl AsyncEvent {
     ///
     /// # Errors
     ///
-    /// `NO_MEMORY`. Places that cannot go together are refused at the start.
+    /// `NO_MEMORY`. Places that DOCA does not take together are refused at the start.
     #[doc(alias = "doca_sync_event_create")]
     #[doc(alias = "doca_sync_event_as_ctx")]
     pub fn configure(publisher: Publisher<'_>, subscriber: Subscriber<'_>) -> Result<Config> {

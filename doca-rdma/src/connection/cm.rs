@@ -88,7 +88,11 @@ impl Run {
     }
 
     pub(crate) fn listen(self: &Rc<Self>, port: u16, decide: Decide) -> Result<Listener> {
-        self.require_started("doca_rdma_start_listen_to_port")?;
+        const CALL: &str = "doca_rdma_start_listen_to_port";
+        self.require_started(CALL)?;
+        if port == 0 {
+            return Err(Error::refused(CALL, Refusal::OutOfRange).with("port 0"));
+        }
         self.come_up()?;
         let index = self.table().borrow_mut().add_listener(port, decide);
         if let Err(error) = self.instance().handle().listen(port) {

@@ -40,6 +40,8 @@ struct Entry {
     held: bool,
     /// The listener that it came by.
     listener: Option<usize>,
+    /// Whether a task failed on it.
+    broken: bool,
     /// Tasks in flight on it, counted since nobody holds it.
     flying: Option<usize>,
     wakers: Vec<Waker>,
@@ -55,6 +57,7 @@ impl Entry {
             door: Door::default(),
             held: false,
             listener: None,
+            broken: false,
             flying: None,
             wakers: Vec::new(),
         }
@@ -251,6 +254,17 @@ impl Table {
         {
             entry.wakers.push(waker.clone());
         }
+    }
+
+    /// A task failed. Tells whether another one had before.
+    pub(crate) fn task_failed(&mut self, id: ConnectionId) -> bool {
+        let connected = |entry: &&mut Entry| entry.state == ConnectionState::Connected;
+        self.get_mut(id).filter(connected).is_some_and(|entry| std::mem::replace(&mut entry.broken, true))
+    }
+
+    /// Whether a task failed on it.
+    pub(crate) fn is_broken(&self, id: ConnectionId) -> bool {
+        self.get(id).is_some_and(|entry| entry.broken)
     }
 
     /// A task came back. Counts where nobody holds the connection, whose end waits for the last.

@@ -43,7 +43,15 @@ pub(crate) unsafe fn finish(context: doca_data, place: doca_data, note: impl FnO
 #[cold]
 pub(crate) unsafe fn fail(context: doca_data, place: doca_data, code: Code) {
     // SAFETY: as the caller says.
-    if unsafe { place_of(place) }.fail(|flight| flight.code.set(code)) {
+    let task = unsafe { place_of(place) };
+    let record = |_: &Core, instance: &Instance| {
+        if let Some(run) = instance.run() {
+            run.task_failed(task.side());
+        }
+    };
+    // SAFETY: recording runs no code of users, and leaves the contexts of the engine alone.
+    unsafe { current::record(as_number(context), record) };
+    if task.fail(|flight| flight.code.set(code)) {
         came_back(place, context);
     }
 }

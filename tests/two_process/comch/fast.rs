@@ -5,8 +5,10 @@ use super::server::{BUFFERS, BULK};
 use crate::counting::allocations;
 use crate::process::{LIMIT, Talk};
 use crate::wake::poll;
-use doca::comch::{Client, Connection, Consumer, Event, Left, Message, Producer, RemoteConsumer};
-use doca::{Access, Memory, ProgressEngine, Refusal, SharedBuffer, SharedMemory};
+use doca::comch::{
+    Client, Connection, ConnectionState, Consumer, Event, Left, Message, Producer, RemoteConsumer,
+};
+use doca::{Access, Code, Kind, Memory, ProgressEngine, Refusal, SharedBuffer, SharedMemory};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
@@ -95,6 +97,48 @@ pub fn bulk_data_come_back() {
     bulk.producer.stop().wait_for(LIMIT).unwrap();
     bulk.client.stop().wait_for(LIMIT).unwrap();
     pair.server.expect("a client has gone");
+    pair.finish();
+}
+
+/// What ends with its connection says so, and does not blame the engine.
+pub fn the_end_of_a_connection_is_told_as_such() {
+    let mut pair = Pair::new("ended");
+    let (_client, connection) = pair.connect("ended");
+    let memory = Memory::zeroed(64).unwrap().shared(&pair.device, Access::PCI_READ_WRITE).unwrap();
+    let start = || Consumer::configure(&connection, &memory).unwrap().start(&pair.engine).unwrap();
+    let running = start().running_within(LIMIT).unwrap();
+    pair.server.say("sleep");
+    pair.server.expect("asleep");
+    let starting = start();
+    pair.server.say("wake");
+    pair.server.say("disconnect");
+    let deadline = Instant::now() + LIMIT;
+    while connection.state() != ConnectionState::Disconnected {
+        assert!(Instant::now() < deadline);
+        pair.engine.progress().unwrap();
+    }
+    // It may be idle first.
+    let end_of = |consumer: Consumer| match consumer.stop().wait_for(LIMIT) {
+        Err(failed) => failed.error,
+        Ok(mut config) => loop {
+            match config.set_num_tasks(1) {
+                Err(error) => break error,
+                Ok(()) => assert!(Instant::now() < deadline),
+            }
+            pair.engine.progress().unwrap();
+        },
+    };
+    let error = end_of(running);
+    assert_eq!((error.refusal(), error.kind()), (Some(Refusal::NotConnected), Kind::Disconnected), "{error}");
+    let error = match starting.running_within(LIMIT) {
+        Ok(late) => end_of(late),
+        Err(failed) => failed.error,
+    };
+    let idle = error.code() == Some(Code::INITIALIZATION);
+    assert!(idle || error.refusal() == Some(Refusal::NotConnected), "{error}");
+    let mut lines = [pair.server.hear(), pair.server.hear()];
+    lines.sort();
+    assert_eq!(lines, ["a client has gone", "disconnected"]);
     pair.finish();
 }
 

@@ -197,7 +197,7 @@ impl Lane {
             producer.stop().wait_for(LIMIT).err().map(|failed| failed.error),
         ];
         for error in ended.into_iter().flatten() {
-            assert_eq!(error.refusal(), Some(Refusal::EngineGone), "{error}");
+            assert_eq!(error.refusal(), Some(Refusal::NotConnected), "{error}");
         }
         for mut receive in posted {
             let Err(failed) = receive.wait_for(LIMIT) else { panic!("a message of the dead") };

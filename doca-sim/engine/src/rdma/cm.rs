@@ -94,6 +94,10 @@ impl Rdma {
             log::error!("doca_rdma_start_listen_to_port: RDMA CM connects over RC only");
             return Err(Code::NOT_SUPPORTED);
         }
+        if port == 0 {
+            log::error!("doca_rdma_start_listen_to_port: no client could ask which port 0 became");
+            return Err(Code::INVALID_VALUE);
+        }
         if running.listeners.borrow().iter().any(|(known, _)| *known == port) {
             return Err(Code::BAD_STATE);
         }

@@ -95,6 +95,8 @@ pub struct Connection {
     pub reported: Cell<u64>,
     /// Posted without the flush flag.
     pub held: Cell<bool>,
+    /// Whether the log said that it is broken.
+    pub told_broken: Cell<bool>,
     /// Client: until when a reply is awaited.
     pub deadline: Cell<u64>,
     /// The descriptor handed out by export.
@@ -129,6 +131,7 @@ impl Connection {
             posted: Cell::new(0),
             reported: Cell::new(0),
             held: Cell::new(false),
+            told_broken: Cell::new(false),
             deadline: Cell::new(u64::MAX),
             descriptor: OnceCell::new(),
             own_addr: OnceCell::new(),

@@ -390,6 +390,12 @@ impl Running {
                 super::submit::finish(task, kind);
             } else if outcome != Outcome::Flushed {
                 log::warning!("{} task on connection {index} failed: {outcome:?}", kind.name());
+            } else if connection.takes_sends() && !connection.told_broken.replace(true) {
+                log::warning!(
+                    "{} task on connection {index} flushed, as all later ones: an earlier failure, here or at the \
+                     peer, broke the connection; disconnect and connect anew",
+                    kind.name()
+                );
             }
             self.call_back(rdma, task, kind, status);
             fail_context(rdma, outcome);
