@@ -447,6 +447,13 @@ mod tests {
     }
 
     #[test]
+    fn a_context_that_does_not_come_up_is_no_matter_of_hugepages_first() {
+        let check = |call| Error::doca(call, Code::INITIALIZATION).next_check();
+        assert!(check("doca_ctx_start").starts_with("what the error or DOCA's log names"));
+        assert!(!check("doca_comch_client_create").contains("the error"));
+    }
+
+    #[test]
     fn says_call_code_description_layer_and_check() {
         let text = Error::doca("doca_mmap_export_rdma", Code::NOT_PERMITTED).with("window").to_string();
         for part in ["doca_mmap_export_rdma", "DOCA_ERROR_NOT_PERMITTED", "window", "program", "RDMA_*"] {

@@ -11,7 +11,7 @@
 use crate::code::{Code, TABLE};
 use std::fs::{File, OpenOptions};
 use std::io::Write;
-use std::sync::OnceLock;
+use std::sync::{Once, OnceLock};
 
 const LEFT_OUT: &str = "doca_pe_progress";
 
@@ -28,7 +28,10 @@ pub fn call(name: &'static str, result: Option<Code>) {
             },
         };
         let line = format!("{} {name} {result}\n", std::process::id());
-        let _ = (&mut &*file).write_all(line.as_bytes());
+        if let Err(error) = (&mut &*file).write_all(line.as_bytes()) {
+            static SAID: Once = Once::new();
+            SAID.call_once(|| crate::log::error!("DOCA_SIM_TRACE: {error}: calls are missing in the file"));
+        }
     }
 }
 
