@@ -101,6 +101,18 @@ static void configuration(void)
 	CHECK(freed == 1);
 }
 
+/* Registered memory is pinned, so there cannot be more of it than the machine has. */
+static void no_more_than_there_is(void)
+{
+	struct doca_mmap *mmap;
+
+	OK(doca_mmap_create(&mmap));
+	OK(doca_mmap_add_dev(mmap, first));
+	OK(doca_mmap_set_memrange(mmap, memory, (size_t)1 << 46));
+	FAILS(NO_MEMORY, doca_mmap_start(mmap));
+	OK(doca_mmap_destroy(mmap));
+}
+
 static void buffers_keep_maps(void)
 {
 	struct doca_buf_inventory *inventory;
@@ -276,6 +288,7 @@ int main(int argc, char **argv)
 	second = open_device("mlx5_1");
 	CHECK(first != NULL && second != NULL);
 	configuration();
+	no_more_than_there_is();
 	buffers_keep_maps();
 	dmabuf();
 	exporting();

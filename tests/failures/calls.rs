@@ -173,7 +173,12 @@ fn collect(path: &Path, names: &mut BTreeSet<String>) {
         return;
     }
     let text = std::fs::read_to_string(path).unwrap();
-    let code = text.lines().map(str::trim).filter(|line| !line.starts_with("//") && !line.starts_with("#["));
+    // Tests are the end of a file, and name what they like.
+    let code = text
+        .lines()
+        .take_while(|line| *line != "#[cfg(test)]")
+        .map(str::trim)
+        .filter(|line| !line.starts_with("//") && !line.starts_with("#["));
     let words = code.flat_map(|line| line.split(|c: char| !c.is_ascii_alphanumeric() && c != '_'));
     names.extend(
         words.filter(|word| word.starts_with("doca_") || word.starts_with("rdma_")).map(str::to_owned),

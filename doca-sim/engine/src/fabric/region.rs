@@ -128,10 +128,23 @@ struct Table {
 
 static TABLE: Mutex<Table> = Mutex::new(Table { next: 0, free: Vec::new() });
 
-/// Makes `[addr, addr + len)` of this process reachable for RDMA, with `DOCA_ACCESS_FLAG_*` rights.
+/// Makes `[addr, addr + len)` of this process reachable for RDMA, with `DOCA_ACCESS_FLAG_*` rights. An adapter has the
+/// operating system pin it, which cannot pin more than there is.
 pub fn register(addr: usize, len: usize, access: u32) -> Res<RegionId> {
+    let there_is = physical_memory();
+    if there_is.is_some_and(|bytes| len > bytes) {
+        crate::log::error!("{len} bytes cannot be pinned: the machine has {}", there_is.unwrap_or_default());
+        return Err(Code::NO_MEMORY);
+    }
     let backing = backing_file(addr, len);
     enter([addr as u64, len as u64, access.into()], |slot| slot.set_file(backing.as_ref()))
+}
+
+/// Bytes of memory of the machine, if that can be told.
+fn physical_memory() -> Option<usize> {
+    // SAFETY: asks for a constant of the system.
+    let ask = |name| usize::try_from(unsafe { libc::sysconf(name) }).ok();
+    ask(libc::_SC_PHYS_PAGES)?.checked_mul(ask(libc::_SC_PAGESIZE)?)
 }
 
 /// Makes memory of another process reachable through this one: the region that it is there, and its range and rights.
