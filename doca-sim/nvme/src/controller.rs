@@ -102,6 +102,8 @@ impl Controller {
 
     /// Does what there is to do; false when there was nothing.
     pub(crate) fn step(&mut self) -> bool {
+        let faults = self.faults.clone();
+        let _step = faults.step();
         if self.gone {
             return false;
         }

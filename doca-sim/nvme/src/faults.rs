@@ -2,12 +2,30 @@
 
 use nvme_wire::Status;
 use nvme_wire::command::IoOpcode;
+use std::sync::atomic::AtomicU64;
+use std::sync::atomic::Ordering::SeqCst;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 /// Makes a disk misbehave; takes effect with the next command. Cheap to clone.
 #[derive(Clone, Debug, Default)]
-pub struct Faults(Arc<Mutex<State>>);
+pub struct Faults(Arc<Shared>);
+
+#[derive(Debug, Default)]
+struct Shared {
+    state: Mutex<State>,
+    /// Beginnings and ends of what the controller does: odd while it works.
+    steps: AtomicU64,
+}
+
+/// The controller works as long as this is there.
+pub(crate) struct Step<'a>(&'a AtomicU64);
+
+impl Drop for Step<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_add(1, SeqCst);
+    }
+}
 
 #[derive(Debug, Default)]
 struct State {
@@ -30,7 +48,22 @@ struct Rule {
 
 impl Faults {
     fn state(&self) -> MutexGuard<'_, State> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The controller begins to work: before it asks for anything here.
+    pub(crate) fn step(&self) -> Step<'_> {
+        self.0.steps.fetch_add(1, SeqCst);
+        Step(&self.0.steps)
+    }
+
+    /// Changes what is asked for when the controller begins to work, and lets what it does now come to its end.
+    fn change(&self, change: impl FnOnce(&mut State)) {
+        change(&mut self.state());
+        let now = self.0.steps.load(SeqCst);
+        while now % 2 == 1 && self.0.steps.load(SeqCst) == now {
+            std::thread::yield_now();
+        }
     }
 
     /// The `nth` I/O command from now, counted from 1, ends with this status and does nothing; with an opcode only
@@ -46,18 +79,18 @@ impl Faults {
 
     /// While it is stalled the controller fetches no I/O commands and posts no completions; afterwards it goes on.
     pub fn stall(&self, stalled: bool) {
-        self.state().stalled = stalled;
+        self.change(|state| state.stalled = stalled);
     }
 
     /// While it is frozen the controller does nothing at all: registers keep their values, admin commands are not answered
     /// either, and a reset has no end.
     pub fn freeze(&self, frozen: bool) {
-        self.state().frozen = frozen;
+        self.change(|state| state.frozen = frozen);
     }
 
     /// The device disappears for good: registers read as ones, nothing completes any more.
     pub fn vanish(&self) {
-        self.state().gone = true;
+        self.change(|state| state.gone = true);
     }
 
     /// Each I/O command completes only after this time.
