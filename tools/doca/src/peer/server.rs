@@ -41,6 +41,8 @@ struct Server {
     receives: VecDeque<InFlight<ReceiveTask, Buffer>>,
     outgoing: Outgoing,
     sessions: Vec<Session>,
+    /// Messages that came before RDMA CM told of their connection.
+    early: VecDeque<(Arrival, Vec<u8>)>,
     /// What the device lets peers do.
     access: Access,
     engine: ProgressEngine,
@@ -83,12 +85,16 @@ impl Server {
         let receives = (0..RECEIVES).map(post).collect::<Result<_, Error>>()?;
         let memory = Memory::zeroed(SENDS * LONGEST)?.private(&device).map_err(Error::from)?;
         let outgoing = Outgoing { queue: rdma.queue(sends)?, memory, flying: VecDeque::new() };
-        Ok(Server { device, rdma, listener, receives, outgoing, sessions: Vec::new(), access, engine })
+        let (sessions, early) = (Vec::new(), VecDeque::new());
+        Ok(Server { device, rdma, listener, receives, outgoing, sessions, early, access, engine })
     }
 
     /// Takes what is there, or waits a moment. Whether a client came.
     fn turn(&mut self) -> Result<bool, Failure> {
         let came = self.accept();
+        for (arrival, message) in std::mem::take(&mut self.early) {
+            self.answer(&arrival, &message);
+        }
         while self.receives.front().is_some_and(InFlight::is_done) {
             self.take()?;
         }
@@ -133,11 +139,14 @@ impl Server {
     /// Does what a message asks for. A client that cannot be answered is let go.
     fn answer(&mut self, arrival: &Arrival, message: &[u8]) {
         let by_id = |session: &Session| session.connection.id() == arrival.connection();
-        // The message of a client that came a moment ago.
-        if !self.sessions.iter().any(by_id) {
-            self.accept();
-        }
-        let Some(index) = self.sessions.iter().position(by_id) else { return };
+        let Some(index) = self.sessions.iter().position(by_id) else {
+            // Those of clients that left before they were let in must not pile up.
+            if self.early.len() == RECEIVES {
+                self.early.pop_front();
+            }
+            self.early.push_back((*arrival, message.to_vec()));
+            return;
+        };
         let session = &mut self.sessions[index];
         if let Err(error) = session.answer(arrival, message, &self.device, self.access, &mut self.outgoing) {
             eprintln!("a client is let go: {error}");
