@@ -37,9 +37,14 @@ impl Network {
     fn serve(&self, args: &[&str]) -> Server {
         let mut doca = self.doca(&[args, &["-d", "mlx5_0"]].concat());
         let mut child = doca.stderr(Stdio::piped()).spawn().unwrap();
+        let mut errors = BufReader::new(child.stderr.take().unwrap());
         let mut said = String::new();
-        BufReader::new(child.stderr.take().unwrap()).read_line(&mut said).unwrap();
+        errors.read_line(&mut said).unwrap();
         assert!(said.contains("name 192.168.1.1 and port 13579"), "{said}");
+        // Shown if the test fails.
+        std::thread::spawn(move || {
+            errors.lines().map_while(Result::ok).for_each(|line| println!("server: {line}"))
+        });
         Server(child)
     }
 }

@@ -5,7 +5,7 @@ use super::{Place, configure};
 use crate::Failure;
 use doca_common::{Device, Error, Memory, PrivateMemory, ProgressEngine, RemoteEvent, RemoteMemory};
 use doca_rdma::{Address, Connection, Queue, Rdma, ReceiveTask, SendImmTask, Task, caps};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// How long a server may take for an answer.
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -143,7 +143,11 @@ impl<T: Task> Client<T> {
     pub(crate) fn answered(&self, what: impl FnOnce() -> Result<(), Failure>) -> Result<Message, Failure> {
         let mut receive = self.receives.submit(self.talk.take(LONGEST)?).map_err(Error::from)?;
         what()?;
-        let received = receive.wait_for(PATIENCE).map_err(Error::from)?;
+        let deadline = Instant::now() + PATIENCE;
+        while !receive.is_done() && Instant::now() < deadline {
+            self.attend()?;
+        }
+        let received = receive.wait_for(Duration::ZERO).map_err(Error::from)?;
         Ok((received.immediate().unwrap_or_default(), received.buffer.to_vec()))
     }
 

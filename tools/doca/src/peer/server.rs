@@ -13,6 +13,8 @@ use doca_rdma::{
     TaskLeft, WriteImmTask, WriteTask, caps,
 };
 use std::collections::VecDeque;
+use std::fmt::Arguments;
+use std::io::{self, Write};
 use std::time::Duration;
 
 /// Messages that can arrive before the first was looked at.
@@ -127,7 +129,7 @@ impl Server {
                 receive
             }
             Err((error, TaskLeft::Prepared(receive))) => {
-                eprintln!("a receive failed: {error}");
+                say(format_args!("a receive failed: {error}"));
                 receive
             }
             Err((error, TaskLeft::InFlight(_))) => return Err(error.into()),
@@ -149,7 +151,7 @@ impl Server {
         };
         let session = &mut self.sessions[index];
         if let Err(error) = session.answer(arrival, message, &self.device, self.access, &mut self.outgoing) {
-            eprintln!("a client is let go: {error}");
+            say(format_args!("a client is let go: {error}"));
             drop(self.sessions.swap_remove(index));
         }
     }
@@ -159,8 +161,13 @@ fn say_where(device: &Device, port: u16) -> Result<(), Failure> {
     let info = device.info();
     let address =
         info.ipv4_address()?.map_or_else(|| "its address".to_owned(), |address| address.to_string());
-    eprintln!("serving on {info}; name {address} and port {port} on the other side");
+    say(format_args!("serving on {info}; name {address} and port {port} on the other side"));
     Ok(())
+}
+
+/// For whoever looks; the server goes on if nobody does.
+fn say(text: Arguments<'_>) {
+    _ = writeln!(io::stderr(), "{text}");
 }
 
 /// Permits all that the device can do. What memory must permit for it.
