@@ -60,7 +60,7 @@ pub fn run(told: Told<'_>) -> Result<()> {
     let asking = initiator.ask(&listener)?;
     let last = io.accept(request(&listener, &engine)?, &[0; 32])?;
     session.serve(&last, asking, &listener, WRITE)?;
-    expect(events.any(|event| matches!(event, Event::EuFailed { .. })))?;
+    until(&engine, || Ok(events.find(|event| matches!(event, Event::EuFailed { .. })).map(drop)))?;
     drop((qp, other, last, events));
 
     let mut events = sta.events();
