@@ -2,58 +2,29 @@
 
 #[path = "support/counting.rs"]
 mod counting;
+#[path = "support/event_tasks.rs"]
+mod event_tasks;
 mod support;
 
 use counting::allocations;
 use doca::context::State;
-use doca::event::{
-    AddTask, Config, GetTask, Left, Pending, Publisher, Queue, SetTask, Subscriber, Task, WaitEqualTask,
-    WaitNotEqualTask,
-};
+use doca::event::{Config, GetTask, Left, Pending, Publisher, Subscriber, Task};
 use doca::{AsyncEvent, Code, Device, ProgressEngine, Refusal, RemoteEvent};
+use event_tasks::Tasks;
 use std::time::Duration;
 use support::{LIMIT, device};
-
-/// A running event with a queue of each kind.
-struct Running {
-    event: AsyncEvent,
-    gets: Queue<GetTask>,
-    sets: Queue<SetTask>,
-    adds: Queue<AddTask>,
-    equals: Queue<WaitEqualTask>,
-    others: Queue<WaitNotEqualTask>,
-    engine: ProgressEngine,
-}
 
 /// An event of this process alone.
 fn configure(device: &Device) -> Config {
     AsyncEvent::configure(Publisher::Cpu(device), Subscriber::Cpu(device)).unwrap()
 }
 
-impl Running {
-    fn new() -> Self {
-        Self::start(configure(&device()), ProgressEngine::new().unwrap())
-    }
+fn running() -> Tasks {
+    Tasks::start(configure(&device()))
+}
 
-    fn start(mut config: Config, engine: ProgressEngine) -> Self {
-        let (gets, sets, adds) =
-            (config.enable(2).unwrap(), config.enable(2).unwrap(), config.enable(2).unwrap());
-        let (equals, others) = (config.enable(2).unwrap(), config.enable(2).unwrap());
-        let event = config.start(&engine).unwrap().running_within(LIMIT).unwrap();
-        Running {
-            gets: event.queue(gets).unwrap(),
-            sets: event.queue(sets).unwrap(),
-            adds: event.queue(adds).unwrap(),
-            equals: event.queue(equals).unwrap(),
-            others: event.queue(others).unwrap(),
-            event,
-            engine,
-        }
-    }
-
-    fn value(&self) -> u64 {
-        done(self.gets.submit())
-    }
+fn value(tasks: &Tasks) -> u64 {
+    done(tasks.gets.submit())
 }
 
 fn done<T: Task>(submitted: doca::Result<Pending<T>>) -> T::Output {
@@ -62,14 +33,14 @@ fn done<T: Task>(submitted: doca::Result<Pending<T>>) -> T::Output {
 
 #[test]
 fn each_kind_does_what_it_says() {
-    let running = Running::new();
-    assert_eq!(running.value(), 0, "events begin with 0");
+    let running = running();
+    assert_eq!(value(&running), 0, "events begin with 0");
     done(running.sets.submit(u64::MAX));
-    assert_eq!(running.value(), u64::MAX);
+    assert_eq!(value(&running), u64::MAX);
     // A second round has the same C tasks, told something else.
     for (add, before, after) in [(3, u64::MAX, 2), (40, 2, 42), (0xff00, 42, 0xff2a)] {
         assert_eq!(done(running.adds.submit(add)), before);
-        assert_eq!(running.value(), after);
+        assert_eq!(value(&running), after);
     }
     // Values that are there, under each width of mask.
     for (value, mask) in
@@ -82,7 +53,7 @@ fn each_kind_does_what_it_says() {
 
 #[test]
 fn a_wait_is_done_when_its_condition_holds() {
-    let running = Running::new();
+    let running = running();
     let mut seven = running.equals.submit(7, u64::MAX).unwrap();
     let mut low = running.equals.submit(5, 0xff).unwrap();
     let mut other = running.others.submit(0, u64::MAX).unwrap();
@@ -102,8 +73,8 @@ fn a_wait_is_done_when_its_condition_holds() {
 
 #[test]
 fn waits_can_be_awaited() {
-    let running = Running::new();
-    let Running { equals, sets, adds, engine, .. } = &running;
+    let running = running();
+    let Tasks { equals, sets, adds, engine, .. } = &running;
     engine
         .block_on(async {
             let wait = equals.submit(9, u64::MAX).unwrap();
@@ -119,7 +90,7 @@ fn waits_can_be_awaited() {
 
 #[test]
 fn places_of_dropped_waits_come_back_with_their_condition() {
-    let running = Running::new();
+    let running = running();
     for _ in 0..2 {
         drop(running.equals.submit(1, u64::MAX).unwrap());
     }
@@ -131,8 +102,8 @@ fn places_of_dropped_waits_come_back_with_their_condition() {
 
 #[test]
 fn stopping_flushes_waits_and_revokes_queues() {
-    let running = Running::new();
-    let Running { event, equals, others, gets, engine, .. } = running;
+    let running = running();
+    let Tasks { event, equals, others, gets, engine, .. } = running;
     let mut wait = equals.submit(1, u64::MAX).unwrap();
     drop(others.submit(0, u64::MAX).unwrap());
     let mut config = event.stop().wait_for(LIMIT).unwrap();
@@ -158,7 +129,7 @@ fn what_cannot_work_is_refused_before_doca_is_asked() {
     assert_eq!(config.enable::<GetTask>(0).unwrap_err().refusal(), Some(Refusal::OutOfRange));
     assert_eq!(config.enable::<GetTask>(u32::MAX).unwrap_err().code(), Some(Code::INVALID_VALUE));
     let foreign = config.enable::<GetTask>(1).unwrap();
-    let running = Running::new();
+    let running = running();
     assert_eq!(running.event.queue(foreign).unwrap_err().refusal(), Some(Refusal::OtherContext));
     for mask in [1, 0xff_ffff, 0xf0, u64::MAX >> 8] {
         for error in [running.equals.submit(0, mask).err(), running.others.submit(0, mask).err()] {
@@ -198,7 +169,7 @@ fn an_event_is_exported_only_to_its_publisher() {
 fn a_peer_signals_by_rdma_tasks() {
     let peers = support::peers::Peers::new(doca::Access::ANY_RDMA);
     let config = AsyncEvent::configure(Publisher::RemoteNet, Subscriber::Cpu(&peers.device)).unwrap();
-    let running = Running::start(config, ProgressEngine::new().unwrap());
+    let running = Tasks::start(config);
     let remote = RemoteEvent::import(&peers.device, running.event.export_net().unwrap()).unwrap();
     let mut wait = running.equals.submit(5, u64::MAX).unwrap();
     let source = peers.with(&5u64.to_ne_bytes());
@@ -206,19 +177,19 @@ fn a_peer_signals_by_rdma_tasks() {
     wait.wait_for(LIMIT).unwrap();
     let mut add = peers.event_adds.submit(&peers.connection, &remote, source, 10).unwrap();
     assert_eq!(add.wait_for(LIMIT).unwrap().value, 5);
-    assert_eq!(running.value(), 15);
+    assert_eq!(value(&running), 15);
 }
 
 #[test]
 fn tasks_allocate_nothing() {
-    let running = Running::new();
+    let running = running();
     let mut expected = 0;
     let counted = allocations(|| {
         expected += 1;
         done(running.sets.submit(expected));
         assert_eq!(done(running.adds.submit(1)), expected);
         expected += 1;
-        assert_eq!(running.value(), expected);
+        assert_eq!(value(&running), expected);
         done(running.equals.submit(expected, u64::MAX));
         done(running.others.submit(0, u64::MAX));
     });
@@ -244,7 +215,7 @@ fn a_task_that_fails_is_told_and_the_event_goes_on() {
     fn ended<T: Task>(submitted: doca::Result<Pending<T>>) -> doca::Result<()> {
         submitted?.wait_for(LIMIT).map(drop)
     }
-    let Running { event, gets, sets, adds, equals, others, .. } = &Running::new();
+    let Tasks { event, gets, sets, adds, equals, others, .. } = &running();
     let failures = [
         ("get", ended(gets.submit())),
         ("notify_set", ended(sets.submit(1))),

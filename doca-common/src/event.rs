@@ -29,9 +29,10 @@ mod context;
 mod instance;
 mod task;
 
+pub use crate::owner::Key;
 pub use context::{AsyncEvent, Config, Left, Starting, Stopping};
 pub(crate) use instance::{Flight, Instance, Place, Run};
-pub use task::{AddTask, GetTask, Key, Pending, Queue, SetTask, Task, WaitEqualTask, WaitNotEqualTask};
+pub use task::{AddTask, GetTask, Pending, Queue, SetTask, Task, WaitEqualTask, WaitNotEqualTask};
 
 use crate::buffer::Named;
 use crate::caps::Capability;

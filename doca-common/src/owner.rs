@@ -5,6 +5,7 @@ use crate::engine::ProgressEngine;
 use crate::error::{Code, Error, Refusal, Result};
 use std::fmt;
 use std::future::poll_fn;
+use std::marker::PhantomData;
 use std::ops::Deref;
 use std::rc::Rc;
 use std::task::Poll;
@@ -132,6 +133,40 @@ impl<M: Member> Owner<M> {
             Poll::Pending
         })
         .await
+    }
+}
+
+/// Says that a kind of task was enabled; the context that enabled it gives the queue for it.
+pub struct Key<T> {
+    context: u64,
+    kind: PhantomData<fn() -> T>,
+}
+
+impl<T> Key<T> {
+    /// The key of a context, by its serial number.
+    #[doc(hidden)]
+    pub fn new(context: u64) -> Self {
+        Key { context, kind: PhantomData }
+    }
+
+    /// Whether it is of this context.
+    #[doc(hidden)]
+    pub fn is_of(&self, context: u64) -> bool {
+        self.context == context
+    }
+}
+
+impl<T> Clone for Key<T> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<T> Copy for Key<T> {}
+
+impl<T> fmt::Debug for Key<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Key({})", std::any::type_name::<T>())
     }
 }
 

@@ -2,10 +2,11 @@
 
 use crate::context::{Left, Starting};
 use crate::instance::{Instance, Owner, getters, require_transport};
-use crate::task::{Key, Task};
+use crate::task::Task;
 use crate::values::{Mtu, TransportType};
 use crate::{caps, gid};
 use doca_common::caps::Value;
+use doca_common::owner::Key;
 use doca_common::{Access, Device, Error, Failed, ProgressEngine, Refusal, Result};
 use std::time::Duration;
 

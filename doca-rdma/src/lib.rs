@@ -75,9 +75,10 @@ pub use connection::{
     Decision, Events, Exported, Listener, Request,
 };
 pub use context::{Left, Rdma, Starting, Stopping};
+pub use doca_common::owner::Key;
 pub use prepared::{InFlight, Prepared, TaskLeft};
 pub use task::{
-    Arrival, CompareSwapTask, EventAddTask, EventGetTask, EventSetTask, FetchAddTask, Fetched, Key, Pending,
+    Arrival, CompareSwapTask, EventAddTask, EventGetTask, EventSetTask, FetchAddTask, Fetched, Pending,
     Queue, ReadTask, ReceiveTask, Received, SendImmTask, SendTask, Task, Word, WriteImmTask, WriteTask,
 };
 pub use values::{Mtu, Opcode, TransportType};

@@ -222,36 +222,6 @@ impl<P: fmt::Debug> fmt::Debug for Received<P> {
     }
 }
 
-/// Says that a kind of task was enabled; its context gives the queue for it.
-pub struct Key<T> {
-    instance: u64,
-    kind: PhantomData<fn() -> T>,
-}
-
-impl<T> Key<T> {
-    pub(crate) fn new(instance: u64) -> Self {
-        Key { instance, kind: PhantomData }
-    }
-
-    pub(crate) fn is_of(&self, instance: u64) -> bool {
-        self.instance == instance
-    }
-}
-
-impl<T> Clone for Key<T> {
-    fn clone(&self) -> Self {
-        *self
-    }
-}
-
-impl<T> Copy for Key<T> {}
-
-impl<T: Task> fmt::Debug for Key<T> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Key({})", T::NAME)
-    }
-}
-
 /// Takes tasks of one kind. It refuses once the context left RUNNING.
 pub struct Queue<T> {
     run: Rc<Run>,

@@ -25,14 +25,16 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 /// Processes at a time: they wait for each other more than they compute.
 const AT_A_TIME: usize = 16;
 
-/// What each process does. Says line by line what failed, then that it is through.
+/// Every scene goes well in a process of its own if nothing fails. In such a process it is the scene: it says line by line
+/// what failed, then that it is through.
 #[test]
-#[ignore = "one call fails in it: in every run, the tests below start it as a child, once per failure"]
 fn scene() {
+    let Some(name) = scenes::role() else {
+        return SCENES.iter().for_each(|scene| drop(calls::traced(scene)));
+    };
     calls::limit_this_process();
     calls::log_lines();
     let mut told = |text: &str| calls::tell("told", text);
-    let name = scenes::role();
     let scene = SCENES.iter().find(|scene| scene.name == name).expect("a scene");
     if let Err(error) = (scene.run)(&mut told) {
         calls::tell("value", &error.to_string());
@@ -40,11 +42,13 @@ fn scene() {
     calls::tell("end", "");
 }
 
-/// The process at the other end of one.
+/// Every partner can be met, and ends well when it is let go. In a process of its own it is the partner.
 #[test]
-#[ignore = "the other end of a scene, which starts it as a child"]
 fn partner() {
-    scenes::be_partner();
+    match scenes::role() {
+        Some(name) => scenes::be_partner(&name),
+        None => scenes::start_partners(),
+    }
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use crate::{bridge, comch, rdma, target};
 use doca::{Error, Refusal, Result};
 use std::io::{BufRead, BufReader, Lines, Read};
-use std::process::{Child, ChildStdout, Command, Stdio};
+use std::process::{Child, ChildStdout, Command, ExitStatus, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -93,15 +93,15 @@ const PARTNERS: &[(&str, &str, Role)] =
 /// The variable that tells a process what it is.
 pub const ROLE: &str = "DOCA_TEST_ROLE";
 
-/// What a process of this test is.
-pub fn role() -> String {
-    std::env::var(ROLE).expect("started by the tests below")
+/// What a process is that one of the tests started.
+pub fn role() -> Option<String> {
+    std::env::var(ROLE).ok()
 }
 
-/// This test binary again, for one of its tests that only runs so.
+/// This test binary again, for one of its tests that is something else there.
 pub fn process(test: &str, role: &str, side: &str) -> Command {
     let mut command = Command::new(std::env::current_exe().unwrap());
-    command.args(["--exact", test, "--ignored", "--nocapture", "--test-threads=1"]);
+    command.args(["--exact", test, "--nocapture", "--test-threads=1"]);
     command.env(ROLE, role).env(SIDE, side).env("DOCA_SIM_QUIET", "1");
     command
 }
@@ -116,10 +116,15 @@ pub struct Partner {
 const READY: &str = "ready";
 
 impl Partner {
-    /// Starts it, and waits until it can be met.
+    /// Starts it in the network of this process, and waits until it can be met.
     pub fn start(name: &str) -> Self {
+        Self::start_with(name, |command| command)
+    }
+
+    fn start_with(name: &str, change: impl FnOnce(&mut Command) -> &mut Command) -> Self {
         let (_, side, _) = PARTNERS.iter().find(|(known, ..)| *known == name).expect("a partner");
         let mut command = process("partner", name, side);
+        change(&mut command);
         command.env_remove("DOCA_SIM_FAULTS").env_remove("DOCA_SIM_TRACE");
         let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
         let mut lines = BufReader::new(child.stdout.take().expect("piped")).lines();
@@ -127,25 +132,40 @@ impl Partner {
         assert!(said.is_some(), "the partner ends before its time");
         Partner { child, lines }
     }
+
+    /// Lets it go, and waits for its end.
+    fn end(&mut self) -> std::io::Result<ExitStatus> {
+        drop(self.child.stdin.take());
+        self.lines.by_ref().for_each(drop);
+        self.child.wait()
+    }
 }
 
 impl Drop for Partner {
     fn drop(&mut self) {
-        drop(self.child.stdin.take());
-        self.lines.by_ref().for_each(drop);
-        let _ = self.child.wait();
+        let _ = self.end();
+    }
+}
+
+/// Starts each partner in a network of its own, and lets it go.
+pub fn start_partners() {
+    for (name, ..) in PARTNERS {
+        let network = tempfile::tempdir().unwrap();
+        let mut partner = Partner::start_with(name, |command| command.env("DOCA_SIM_DIR", network.path()));
+        assert!(partner.end().unwrap().success(), "the {name}");
+        let left: Vec<_> = std::fs::read_dir(network.path()).unwrap().collect();
+        assert!(left.is_empty(), "the {name} leaves {left:?}");
     }
 }
 
 /// The partner's process.
-pub fn be_partner() {
+pub fn be_partner(name: &str) {
     let over = Arc::new(AtomicBool::new(false));
     let setter = over.clone();
     std::thread::spawn(move || {
         let _ = std::io::stdin().read(&mut [0]);
         setter.store(true, Ordering::Relaxed);
     });
-    let name = role();
     let (_, _, run) = PARTNERS.iter().find(|(known, ..)| *known == name).expect("a partner");
     if let Err(error) = run(&|| over.load(Ordering::Relaxed)) {
         eprintln!("the {name}: {error}");

@@ -1,11 +1,9 @@
 //! Events between processes, one of which waits in its engine while the other signals.
 
+use crate::event_tasks::Tasks;
 use crate::process::{LIMIT, Parent, Peer, Talk, from_hex, to_hex};
 use crate::wake::poll;
-use doca::event::{
-    AddTask, Condition, Config, GetTask, Publisher, Queue, SetTask, Subscriber, WaitEqualTask,
-    WaitNotEqualTask,
-};
+use doca::event::{Condition, Publisher, Subscriber};
 use doca::rdma::{EventAddTask, EventSetTask, Rdma};
 use doca::{Access, AsyncEvent, Device, Memory, ProgressEngine, Refusal, RemoteEvent, SyncEvent};
 use std::time::{Duration, Instant};
@@ -13,44 +11,14 @@ use std::time::{Duration, Instant};
 /// Puts a process on the DPU.
 const ON_DPU: (&str, &str) = ("DOCA_SIM_SIDE", "dpu");
 
-/// A running event with a queue of each kind.
-struct Tasks {
-    event: AsyncEvent,
-    gets: Queue<GetTask>,
-    sets: Queue<SetTask>,
-    adds: Queue<AddTask>,
-    equals: Queue<WaitEqualTask>,
-    others: Queue<WaitNotEqualTask>,
-    engine: ProgressEngine,
-}
-
-impl Tasks {
-    fn start(mut config: Config) -> Self {
-        let (gets, sets, adds) =
-            (config.enable(1).unwrap(), config.enable(1).unwrap(), config.enable(1).unwrap());
-        let (equals, others) = (config.enable(1).unwrap(), config.enable(1).unwrap());
-        let engine = ProgressEngine::new().unwrap();
-        let event = config.start(&engine).unwrap().running_within(LIMIT).unwrap();
-        Tasks {
-            gets: event.queue(gets).unwrap(),
-            sets: event.queue(sets).unwrap(),
-            adds: event.queue(adds).unwrap(),
-            equals: event.queue(equals).unwrap(),
-            others: event.queue(others).unwrap(),
-            event,
-            engine,
-        }
-    }
-
-    /// Sleeps in the kernel until a submitted wait is done.
-    fn sleep_until(&self, mut done: impl FnMut() -> bool) {
-        let deadline = Instant::now() + LIMIT;
-        while self.engine.progress().unwrap() {}
-        while !done() {
-            self.engine.arm().unwrap();
-            assert!(poll(&self.engine, deadline.saturating_duration_since(Instant::now())), "not woken");
-            while self.engine.progress().unwrap() {}
-        }
+/// Sleeps in the kernel until a submitted wait is done.
+fn sleep_until(engine: &ProgressEngine, mut done: impl FnMut() -> bool) {
+    let deadline = Instant::now() + LIMIT;
+    while engine.progress().unwrap() {}
+    while !done() {
+        engine.arm().unwrap();
+        assert!(poll(engine, deadline.saturating_duration_since(Instant::now())), "not woken");
+        while engine.progress().unwrap() {}
     }
 }
 
@@ -81,7 +49,7 @@ impl End {
             (End::Calls(event), _) => event.wait_for(condition, LIMIT).unwrap(),
             (End::Tasks(tasks), Condition::Equal(value)) => {
                 let wait = tasks.equals.submit(value, u64::MAX).unwrap();
-                tasks.sleep_until(|| wait.is_done());
+                sleep_until(&tasks.engine, || wait.is_done());
                 tasks.gets.submit().unwrap().wait_for(LIMIT).unwrap()
             }
             (End::Tasks(tasks), Condition::NotEqual(value)) => {
@@ -190,11 +158,11 @@ pub fn a_sleeping_wait_is_woken_over_rdma() {
 
     let first = tasks.others.submit(0, u64::MAX).unwrap();
     peer.say("asleep");
-    tasks.sleep_until(|| first.is_done());
+    sleep_until(&tasks.engine, || first.is_done());
     assert_eq!(tasks.gets.submit().unwrap().wait_for(LIMIT).unwrap(), 7);
     let second = tasks.equals.submit(10, u64::MAX).unwrap();
     peer.say("woken");
-    tasks.sleep_until(|| second.is_done());
+    sleep_until(&tasks.engine, || second.is_done());
     peer.say("end");
     peer.finish();
     rdma.stop().wait_for(LIMIT).unwrap();

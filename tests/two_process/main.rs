@@ -14,6 +14,8 @@ mod counter;
 #[cfg(feature = "comch")]
 #[path = "../support/counting.rs"]
 mod counting;
+#[path = "../support/event_tasks.rs"]
+mod event_tasks;
 mod events;
 mod input;
 mod kill;

@@ -150,9 +150,16 @@ fn a_server_that_is_killed_holds_nobody() {
         let network = Network::new(&json!({}));
         let server = network.serve(&["perf"]);
         let args = ["perf", "192.168.1.1", operation, "-d", "mlx5_1", "-t", "1000", "-s", "64"];
-        let client = network.doca(&args).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
-        // Mostly amid its tasks; wherever it is, it must end.
-        std::thread::sleep(std::time::Duration::from_millis(300));
+        let trace = network.dir.path().join("trace");
+        let mut client = network.doca(&args);
+        client.env("DOCA_SIM_TRACE", &trace).stdout(Stdio::null()).stderr(Stdio::piped());
+        let client = client.spawn().unwrap();
+        // Amid its tasks.
+        let submitted =
+            || fs::read_to_string(&trace).map_or(0, |text| text.matches("doca_task_submit").count());
+        while submitted() < 100 {
+            std::thread::yield_now();
+        }
         drop(server);
         let output = client.wait_with_output().unwrap();
         assert_eq!(code(&output), 2, "{operation}: {output:?}");
