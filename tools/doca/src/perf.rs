@@ -5,7 +5,7 @@ use crate::table::columns;
 use crate::{Failure, Outcome};
 use clap::ValueEnum;
 use doca_common::buffer::Payload;
-use doca_common::{Buffer, Error, Memory};
+use doca_common::{Buffer, Error, Memory, RemoteMemory};
 use doca_rdma::{FetchAddTask, InFlight, Prepared, ReadTask, SendTask, Task, WriteTask};
 use serde::Serialize;
 use std::collections::VecDeque;
@@ -144,14 +144,13 @@ impl Args {
 
     fn measure(&self, address: &str, operation: Operation, size: usize) -> Result<Figure, Failure> {
         let depth = self.in_flight(operation);
-        let (place, all) = (&self.place, size.saturating_mul(depth as usize));
         if matches!(operation, Operation::Send | Operation::Ping) && size > LONGEST {
             let most = format!("messages have {LONGEST} bytes at most; writes and reads can have more");
             return Err(most.into());
         }
         let (run, lost) = match operation {
             Operation::Send => {
-                let client = Client::<SendTask>::connect(place, address, depth)?;
+                let client = Client::<SendTask>::connect(&self.place, address, depth)?;
                 client.count(false)?;
                 let tasks = tasks(&client, depth, size, |_, buffer| {
                     Ok(client.tasks.prepare(&client.connection, buffer)?)
@@ -163,34 +162,22 @@ impl Args {
                 (run, lost)
             }
             Operation::Write => {
-                let client = Client::<WriteTask>::connect(place, address, depth)?;
-                let remote = client.share(all, 0, false)?;
-                let tasks = tasks(&client, depth, size, |index, buffer| {
-                    let range = remote.range(index * size, size)?;
-                    Ok(client.tasks.prepare(&client.connection, buffer, &range)?)
-                })?;
-                (self.flow(tasks)?, client.leave().map(|()| 0)?)
+                self.one_sided::<WriteTask>(address, depth, size, |client, remote, at, buffer| {
+                    Ok(client.tasks.prepare(&client.connection, buffer, &remote.range(at, size)?)?)
+                })?
             }
             Operation::Read => {
-                let client = Client::<ReadTask>::connect(place, address, depth)?;
-                let remote = client.share(all, 0, false)?;
-                let tasks = tasks(&client, depth, size, |index, buffer| {
-                    let range = remote.range(index * size, size)?;
-                    Ok(client.tasks.prepare(&client.connection, &range, buffer)?)
-                })?;
-                (self.flow(tasks)?, client.leave().map(|()| 0)?)
+                self.one_sided::<ReadTask>(address, depth, size, |client, remote, at, buffer| {
+                    Ok(client.tasks.prepare(&client.connection, &remote.range(at, size)?, buffer)?)
+                })?
             }
             Operation::FetchAdd => {
-                let client = Client::<FetchAddTask>::connect(place, address, depth)?;
-                let remote = client.share(all, 0, false)?;
-                let tasks = tasks(&client, depth, size, |index, buffer| {
-                    let cell = remote.cell(index * size)?;
-                    Ok(client.tasks.prepare(&client.connection, &cell, buffer, 1)?)
-                })?;
-                (self.flow(tasks)?, client.leave().map(|()| 0)?)
+                self.one_sided::<FetchAddTask>(address, depth, size, |client, remote, at, buffer| {
+                    Ok(client.tasks.prepare(&client.connection, &remote.cell(at)?, buffer, 1)?)
+                })?
             }
             Operation::Ping => {
-                let client = Client::<SendTask>::connect(place, address, depth)?;
+                let client = Client::<SendTask>::connect(&self.place, address, depth)?;
                 client.count(true)?;
                 let run = self.ping(&client, size)?;
                 client.leave()?;
@@ -198,6 +185,24 @@ impl Args {
             }
         };
         Ok(run.figure(operation, size, depth, lost))
+    }
+
+    /// Tasks that reach into the server's memory, each into a part of its own, which `prepare` gets the beginning of. No
+    /// task is lost: each is told of by itself.
+    fn one_sided<T: Task>(
+        &self,
+        address: &str,
+        depth: u32,
+        size: usize,
+        prepare: impl Fn(&Client<T>, &RemoteMemory, usize, Buffer) -> doca_common::Result<Prepared<T, Buffer>>,
+    ) -> Result<(Run, u64), Failure> {
+        let client = Client::<T>::connect(&self.place, address, depth)?;
+        let remote = client.share(size.saturating_mul(depth as usize), 0, false)?;
+        let tasks =
+            tasks(&client, depth, size, |index, buffer| prepare(&client, &remote, index * size, buffer))?;
+        let run = self.flow(tasks)?;
+        client.leave()?;
+        Ok((run, 0))
     }
 
     /// Keeps all tasks in flight until the figure has its tasks or its time.

@@ -106,13 +106,7 @@ fn a_client_that_does_not_read_stops_nobody_and_takes_no_more_than_its_window(pl
 }
 
 fn an_application_that_is_killed_ends_its_clients_and_its_next_life_serves(place: &Place) {
-    let start = || {
-        let mut command = place.program();
-        command.args(["echo", "-s"]).arg(place.server_path());
-        support::pair::Process::start(&mut command, &place.path("echo.log"))
-    };
-    let mut application = start();
-    drop(support::pair::connect(&place.server_path()));
+    let mut application = place.echo_server();
     let _relays = place.pair();
     for _ in 0..3 {
         let mut client = place.client();
@@ -121,8 +115,7 @@ fn an_application_that_is_killed_ends_its_clients_and_its_next_life_serves(place
         application.kill();
         ends(&mut client);
         ends(&mut place.client());
-        application = start();
-        drop(support::pair::connect(&place.server_path()));
+        application = place.echo_server();
         works(place);
     }
 }
@@ -198,9 +191,7 @@ fn flags_of_a_json_file_are_those_of_the_command_line() {
 }
 
 fn held_until_the_smoke_test_has_passed(place: &Place) {
-    let mut command = place.program();
-    command.args(["echo", "-s"]).arg(place.server_path());
-    let _echo = support::pair::Process::start(&mut command, &place.path("echo.log"));
+    let _echo = place.echo_server();
     let _dpu = place.dpu(&["--probe-app", "off"]);
     let _host = place.host(&["--hold", "--probe-app", "off"]);
     let mut first = place.client();
@@ -230,10 +221,7 @@ fn held_until_the_smoke_test_has_passed(place: &Place) {
 fn ends_that_were_asked_for_leave_no_files() {
     let place = Place::new();
     for signal in [Signal::SIGTERM, Signal::SIGINT] {
-        let mut command = place.program();
-        command.args(["echo", "-s"]).arg(place.server_path());
-        let mut echo = support::pair::Process::start(&mut command, &place.path("echo.log"));
-        drop(support::pair::connect(&place.server_path()));
+        let mut echo = place.echo_server();
         let mut both = place.pair();
         works(&place);
         eventually("the beacon is lit", || {

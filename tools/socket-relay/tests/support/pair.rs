@@ -106,6 +106,15 @@ impl Place {
         [self.dpu(&["--probe-app", "off"]), self.host(&["--probe-app", "off"])]
     }
 
+    /// The echo server in the application's place, listening.
+    pub fn echo_server(&self) -> Process {
+        let mut command = self.program();
+        command.args(["echo", "-s"]).arg(self.server_path());
+        let server = Process::start(&mut command, &self.path("echo.log"));
+        drop(connect(&self.server_path()));
+        server
+    }
+
     /// Connects as soon as somebody listens.
     pub fn client(&self) -> UnixStream {
         connect(&self.client_path())
